@@ -157,7 +157,7 @@ static inline int cb_region_needs_presence(const struct cb_region_builder *build
 /* Templates read value slots through `value(arrays, slot)` (streamed), `value_cached(arrays, slot)` and
  * `value_vector<n>(arrays, slot)` (n neighbours, aligned), which give numbers of sum_t; `stored_t` is a slot's type. */
 void cb_region_values(struct cb_region_builder *builder, const char *name, const char *meaning, int64_t slots);
-/* An array of bytes and value slots: builder->value_bytes > 0. */
+/* An array of bytes and value slots: builder->value_bytes > 0, and values are not split. */
 void cb_region_mixed(struct cb_region_builder *builder, const char *name, const char *meaning, int64_t bytes);
 /* `slots` more of the slot map's, behind all others, whose numbers the layout itself makes constants of its text. */
 void cb_region_constant_slots(struct cb_region_builder *builder, int64_t slots);

@@ -340,6 +340,9 @@ static inline int cb_plan_vectors(const struct cb_plan *plan, enum cb_vector_ker
   return cb_share_vectors_of(&plan->shares[kernel]);
 }
 
+/* Whether the text has kernels that read heads alone: those of a product, with "_heads" behind their names. */
+static inline int cb_plan_has_heads(const struct cb_plan *plan) { return plan->matrix_type == CB_SPLIT; }
+
 /* The plan as JSON (indented, stable order of keys): all of it but array contents. */
 enum cb_status cb_plan_json(const struct cb_plan *plan, struct cb_text *text, struct cb_diag *diag);
 

@@ -8,6 +8,7 @@
 #include "base/integers.h"
 #include "base/memory.h"
 #include "base/real.h"
+#include "base/split.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -248,7 +249,9 @@ static void describe_values(struct cb_region_builder *builder, int64_t slots) {
   region->bytes += region->table_count * (int64_t)cb_type_size(builder->sum_type);
 }
 
+/* Of split ones there is a whole number of lines, so that their rests are aligned. */
 void cb_region_values(struct cb_region_builder *builder, const char *name, const char *meaning, int64_t slots) {
+  if (builder->value_type == CB_SPLIT) slots = cb_round_up(slots, CB_SPLIT_WHOLE);
   if (builder->value_bytes) cb_region_array(builder, name, meaning, CB_ROLE_VALUES, builder->value_type, slots);
   builder->region.bytes += slots * builder->value_bytes;
   describe_values(builder, slots);

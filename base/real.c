@@ -2,6 +2,8 @@
 /* Conversions between doubles and the narrower types: see real.h. */
 #include "base/real.h"
 
+#include "base/split.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -109,7 +111,7 @@ float cb_real_to_float(double value) {
 
 double cb_real_round(double value, enum cb_type type) {
   double room;
-  if (type == CB_F64) return value;
+  if (type == CB_F64 || type == CB_SPLIT) return value;
   cb_real_set(&room, type, 0, value);
   return cb_real_get(&room, type, 0);
 }
@@ -146,7 +148,7 @@ static int fits_half(double value) {
 }
 
 int cb_real_all_fit(const double *values, int64_t count, enum cb_type type) {
-  if (type == CB_F64) return 1;
+  if (type == CB_F64 || type == CB_SPLIT) return 1;
   if (type == CB_F32) return all_fit_float(values, count, 0);
   if (type == CB_BF16) return all_fit_float(values, count, 0xffff);
   for (int64_t i = 0; i < count; i++)
@@ -155,5 +157,6 @@ int cb_real_all_fit(const double *values, int64_t count, enum cb_type type) {
 }
 
 int cb_real_overflows(double value, enum cb_type type) {
+  if (type == CB_SPLIT) return !cb_split_holds(value);
   return isfinite(value) && isinf(cb_real_round(value, type));
 }

@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-/* Element i of an array of `type` (a float, i8 or i16), and storing one; an integer type must hold it
+/* Element i of an array of `type` (a float that is not split, i8 or i16), and storing one; an integer type must hold it
  * exactly. */
 double cb_real_get(const void *array, enum cb_type type, int64_t i);
 void cb_real_set(void *array, enum cb_type type, int64_t i, double value);
@@ -19,7 +19,7 @@ void cb_real_set(void *array, enum cb_type type, int64_t i, double value);
 /* To the nearest float whatever the thread's rounding mode, and without raising an exception. */
 float cb_real_to_float(double value);
 
-/* A double rounded to `type`. */
+/* A double rounded to `type`; split ones lose nothing. */
 double cb_real_round(double value, enum cb_type type);
 
 /* Whether `type` holds the number bit for bit: -0 is no integer, and NaN none either. */
@@ -28,7 +28,7 @@ int cb_real_fits(double value, enum cb_type type);
 /* Whether it holds all of them: much faster than asking one by one. */
 int cb_real_all_fit(const double *values, int64_t count, enum cb_type type);
 
-/* Whether a finite number has no finite counterpart in `type`. */
+/* Whether a finite number has no finite counterpart in `type`, or no split form. */
 int cb_real_overflows(double value, enum cb_type type);
 
 /* The shortest decimal that a reader who rounds correctly takes for `value`, a finite f64 or f32 (`type`: in which it

@@ -13,6 +13,7 @@ static const struct {
     [CB_U8] = {1, "uint8_t", "u8"},      [CB_U16] = {2, "uint16_t", "u16"},
     [CB_U32] = {4, "uint32_t", "u32"},   [CB_U64] = {8, "uint64_t", "u64"},
     [CB_I8] = {1, "int8_t", "i8"},       [CB_I16] = {2, "int16_t", "i16"},
+    [CB_SPLIT] = {8, "split_t", "split"},
 };
 
 size_t cb_type_size(enum cb_type type) { return table[type].size; }
@@ -21,7 +22,7 @@ const char *cb_type_short(enum cb_type type) { return table[type].short_name; }
 const char *cb_type_entry_name(enum cb_type type) {
   return type == CB_F16 ? "half_entry_t" : type == CB_BF16 ? "bfloat16_entry_t" : cb_type_c_name(type);
 }
-int cb_type_is_float(enum cb_type type) { return type <= CB_BF16; }
+int cb_type_is_float(enum cb_type type) { return type <= CB_BF16 || type == CB_SPLIT; }
 
 enum cb_type cb_type_for(uint64_t largest) {
   if (largest <= UINT8_MAX) return CB_U8;
@@ -35,13 +36,13 @@ enum cb_type cb_type_named(const char *short_name) {
   return CB_TYPE_COUNT;
 }
 
-const char *const cb_precision_names[] = {"f64", "f32", "f32-f64", "f16-f32", "bf16-f32", "f16", "bf16", NULL};
+const char *const cb_precision_names[] = {"f64", "f32", "f32-f64", "f16-f32", "bf16-f32", "f16", "bf16", "split-f64", NULL};
 
 static const struct cb_types precisions[CB_PRECISION_COUNT] = {
     [CB_PRECISION_F64] = {CB_F64, CB_F64, CB_F64},      [CB_PRECISION_F32] = {CB_F32, CB_F32, CB_F32},
     [CB_PRECISION_F32_F64] = {CB_F32, CB_F64, CB_F64},  [CB_PRECISION_F16_F32] = {CB_F16, CB_F32, CB_F32},
     [CB_PRECISION_BF16_F32] = {CB_BF16, CB_F32, CB_F32}, [CB_PRECISION_F16] = {CB_F16, CB_F16, CB_F32},
-    [CB_PRECISION_BF16] = {CB_BF16, CB_BF16, CB_F32},
+    [CB_PRECISION_BF16] = {CB_BF16, CB_BF16, CB_F32},   [CB_PRECISION_SPLIT_F64] = {CB_SPLIT, CB_F64, CB_F64},
 };
 
 struct cb_types cb_precision_types(enum cb_precision precision) { return precisions[precision]; }

@@ -7,13 +7,31 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum cb_type { CB_F64, CB_F32, CB_F16, CB_BF16, CB_U8, CB_U16, CB_U32, CB_U64, CB_I8, CB_I16, CB_TYPE_COUNT };
+enum cb_type {
+  CB_F64,
+  CB_F32,
+  CB_F16,
+  CB_BF16,
+  CB_U8,
+  CB_U16,
+  CB_U32,
+  CB_U64,
+  CB_I8,
+  CB_I16,
+  CB_SPLIT, /* f64 in two parts */
+  CB_TYPE_COUNT
+};
 
 size_t cb_type_size(enum cb_type type);           /* bytes */
 const char *cb_type_c_name(enum cb_type type);    /* as the generated text spells it: "double", "uint16_t" */
 const char *cb_type_short(enum cb_type type);     /* "f64", "u16" */
 const char *cb_type_entry_name(enum cb_type type); /* as the generated text spells an entry of x or y: "half_entry_t" */
 int cb_type_is_float(enum cb_type type);
+
+/* The type of a value's number: of split ones f64. */
+static inline enum cb_type cb_type_of_number(enum cb_type type) {
+  return type == CB_SPLIT ? CB_F64 : type;
+}
 
 /* The narrowest unsigned type that holds `largest`. */
 enum cb_type cb_type_for(uint64_t largest);
@@ -24,7 +42,8 @@ struct cb_types {
 };
 
 /* The combinations there are; option `type` is one. Their names say the matrix's type, and behind a dash that of
- * vectors and sums where it is another. With f16 and bf16 alone, x and y are as narrow as the values, and sums f32. */
+ * vectors and sums where it is another. With f16 and bf16 alone, x and y are as narrow as the values, and sums f32.
+ * Split values are doubles in two parts (base/split.h). */
 enum cb_precision {
   CB_PRECISION_F64,
   CB_PRECISION_F32,
@@ -33,6 +52,7 @@ enum cb_precision {
   CB_PRECISION_BF16_F32,
   CB_PRECISION_F16,
   CB_PRECISION_BF16,
+  CB_PRECISION_SPLIT_F64,
   CB_PRECISION_COUNT
 };
 extern const char *const cb_precision_names[]; /* "f64", "f32-f64"; ends with NULL */

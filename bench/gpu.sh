@@ -3,7 +3,7 @@
 # Everything that needs a GPU, in one call, with the tool that bench/pack_gpu.sh put into .gpu/. Ends with a short table.
 #
 #   bench/gpu.sh [STEP…]      check bench sanitize, unless steps are named; also: calibrate tune bench32 atomics recipes
-#                             examples python pycalls setup warm coldstart update devpack solve petsc api soak campaign ncu paper
+#                             examples python pycalls setup warm coldstart update devpack solve heads petsc api soak campaign ncu paper
 #
 #   check      small matrices of every form and type: compile, multiply, compare        check.txt
 #              with the oracle, and some with the emulation bit by bit
@@ -30,6 +30,8 @@
 #              80 s (SYMMETRIC_MATRICES: others)                                      symmetric*.jsonl symmetric.md
 #   solve      solvers as one kernel beside kernels one after the other, and cuSPARSE with cuBLAS (SOLVE_MATRICES: others; SOLVE_BLOCKS: numbers of
 #              thread blocks), then small ones under compute-sanitizer            solve*.txt solve.jsonl
+#   heads      split values: products of whole and split ones and with heads, cg and cg-mixed; about 50 s (HEADS_MATRICES:
+#              others)                                                           heads.txt
 #   petsc      PETSc's programs with aijcbgen beside aijcusparse: MatMult, cg, cg in one kernel, cg with GAMG; needs a
 #              PETSc that was packed (PETSC of bench/pack_gpu.sh); PETSC_MATRICES: others; PETSC_RANKS: "1 2 4",
 #              with an MPI; PETSC_OPTIONS           petsc.md
@@ -158,6 +160,7 @@ option_sets() {
 --recipe=hotcold --crux-cols=60 --crux-rows=40
 --recipe=hotcold --crux-cols=60 --crux-rows=40 --crux-encoding=se --du-form=mma --du-segment=5
 --type=f32-f64
+--type=split-f64
 --type=bf16-f32
 --recipe=merge --type=f16-f32
 --type=f16
@@ -480,6 +483,11 @@ for step in $steps; do
       python3 bench/many_table.py "$out/manycorpus.jsonl" >"$out/manycorpus.md"
       tail -5 "$out/manycorpus.md" ;;
     symmetric) symmetric "${SYMMETRIC_SECONDS:-150}" ;;
+    heads)
+      # shellcheck disable=SC2086 # a list of words
+      timeout -k 5 "${HEADS_SECONDS:-120}" .gpu/bench_heads ${HEADS_MATRICES:-} 2>&1 | tee "$out/heads.txt"
+      say "heads: exit status ${PIPESTATUS[0]}"
+      cat "$out/heads.txt" >>"$summary" ;;
     solve) solve "${SOLVE_SECONDS:-300}" ;;
     petsc) petsc "${PETSC_SECONDS:-300}" ;;
     api) api "${API_SECONDS:-90}" ;;

@@ -139,6 +139,7 @@ static enum cb_status renew(void *user, struct CUstream_st *stream, struct cb_di
   for (int r = 0; r < work->plan->regions_count && !s; r++) {
     const struct cb_value_range *range = &work->ranges[r];
     const struct cb_packing packing = {
+        .slots_count = range->slots,
         .given = CB_F64,
         .values = work->values,
         .blocks = work->blocks + (cb_device_ptr)range->first_block * sizeof *work->map.blocks,

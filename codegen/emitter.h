@@ -17,6 +17,7 @@ struct emitter {
   enum cb_tier tier;
   int embed;
   int clocked; /* every warp has a clock */
+  int heads;   /* kernels that read heads alone of split values are being written */
   const struct cb_vector_share *share; /* of the kernels for several vectors that are being written; NULL: for one */
   struct cb_arena arena; /* strings that scopes refer to */
   struct cb_diag *diag;

@@ -134,28 +134,41 @@ static const char *launch_calls(struct emitter *emitter) {
   return keep(emitter, &text);
 }
 
-/* "      error = launch(packed::KERNEL, …);", with the arrays as that namespace has them. */
-static const char *vector_calls(struct emitter *emitter, enum cb_vector_kernel number_of_kernel) {
+/* "error = launch(KERNEL_NAME, …);" for each launch, on `times` as many thread blocks, with the arrays as the namespace
+ * `name` has them; `columns`: of several vectors. */
+static const char *calls_in_namespace(struct emitter *emitter, const char *name, int64_t times, const char *x,
+                                      const char *columns) {
   const struct cb_plan *plan = emitter->plan;
-  const char *const name = cb_vector_kernel_name(number_of_kernel);
+  const char *const indent = *columns ? "      " : "  ";
   struct cb_text text = {0};
   for (int l = 0; l < plan->launches_count; l++) {
     const struct cb_launch *launch = &plan->launches[l];
     char kernel[96];
     cb_source_kernel(plan, emitter->label, l, kernel, sizeof kernel);
-    cb_text_add(&text, "%serror = launch(%s_%s, %lld, %s::%s, %lld, stream", l ? "\n      if (!error) " : "      ",
-                kernel, name, (long long)(launch->blocks * cb_share_blocks(&plan->shares[number_of_kernel])), name,
+    cb_text_add(&text, "%s%s%serror = launch(%s_%s, %lld, %s::%s, %lld, stream", l ? "\n" : "", indent,
+                l ? "if (!error) " : "", kernel, name, (long long)(launch->blocks * times), name,
                 size_name(emitter, "kThreads", l), (long long)launch->dynamic_shared);
     for (int i = 0; i < launch->regions && !launch->body; i++) {
       const struct cb_region *region = &plan->regions[launch->first_region + i];
       if (gets_arrays(emitter, region))
         cb_text_add(&text, ", alike<%s::%s::Arrays>(matrix->%s)", name, region->name, region->name);
     }
-    cb_text_add(&text, ", %s, y%s%s, columns);", number_of_kernel == CB_VECTORS_COPIED ? "matrix->x_rows" : "x",
-                has_scalars(emitter) ? ", alpha, beta" : "",
-                plan->carry_sums ? ", matrix->carry_sums, matrix->carry_counters" : "");
+    cb_text_add(&text, ", %s, y%s%s%s);", x, has_scalars(emitter) ? ", alpha, beta" : "",
+                plan->carry_sums ? ", matrix->carry_sums, matrix->carry_counters" : "", columns);
   }
   return keep(emitter, &text);
+}
+
+static const char *vector_calls(struct emitter *emitter, enum cb_vector_kernel kernel) {
+  return calls_in_namespace(emitter, cb_vector_kernel_name(kernel), cb_share_blocks(&emitter->plan->shares[kernel]),
+                            kernel == CB_VECTORS_COPIED ? "matrix->x_rows" : "x", ", columns");
+}
+
+static void add_heads(struct emitter *emitter, struct cb_scope *scope) {
+  if (!cb_plan_has_heads(emitter->plan) || is_family(emitter)) return;
+  cb_scope_section(scope, "heads");
+  cb_scope_optional_section(scope, "namespaces");
+  cb_scope_placeholder(scope, "heads_launches", calls_in_namespace(emitter, "heads", 1, "x", ""));
 }
 
 /* The kernels that take X in the scratch, and the launch that brings it there. */
@@ -177,6 +190,7 @@ static void add_vector_kernels(struct emitter *emitter, struct cb_scope *scope) 
   const struct cb_plan *plan = emitter->plan;
   if (plan->vectors == 1 || is_family(emitter)) return;
   cb_scope_section(scope, "several");
+  cb_scope_optional_section(scope, "namespaces");
   cb_scope_placeholder(scope, "strided", number(emitter, cb_plan_vectors(plan, CB_VECTORS_STRIDED)));
   cb_scope_placeholder(scope, "strided_launches", vector_calls(emitter, CB_VECTORS_STRIDED));
   add_copied(emitter, scope);
@@ -198,13 +212,16 @@ static int reads_matrix(const struct emitter *emitter) {
 static const char *shared_attributes(struct emitter *emitter, const char *first) {
   enum { PLAIN_SHARED = 48 << 10 };
   const struct cb_plan *plan = emitter->plan;
+  const int kinds = cb_plan_has_heads(plan) && !is_family(emitter) ? 2 : 1;
   struct cb_text text = {0};
-  for (int l = 0; l < plan->launches_count; l++) {
+  for (int l = 0; l < plan->launches_count * kinds; l++) {
+    const struct cb_launch *launch = &plan->launches[l / kinds];
     char kernel[96];
-    if (plan->launches[l].dynamic_shared <= PLAIN_SHARED) continue;
-    cb_source_kernel(plan, emitter->label, l, kernel, sizeof kernel);
-    cb_text_add(&text, "%s error = cudaFuncSetAttribute(%s, cudaFuncAttributeMaxDynamicSharedMemorySize, %lld);",
-                text.length ? "\n  if (!error)" : first, kernel, (long long)plan->launches[l].dynamic_shared);
+    if (launch->dynamic_shared <= PLAIN_SHARED) continue;
+    cb_source_kernel(plan, emitter->label, l / kinds, kernel, sizeof kernel);
+    cb_text_add(&text, "%s error = cudaFuncSetAttribute(%s%s, cudaFuncAttributeMaxDynamicSharedMemorySize, %lld);",
+                text.length ? "\n  if (!error)" : first, kernel, l % kinds ? "_heads" : "",
+                (long long)launch->dynamic_shared);
   }
   return keep(emitter, &text);
 }
@@ -281,6 +298,7 @@ static void host_values(struct emitter *emitter, struct cb_scope *scope) {
     cb_scope_section(scope, "launches");
     cb_scope_placeholder(scope, "equation", equation(plan));
     cb_scope_placeholder(scope, "host_launches", launch_calls(emitter));
+    add_heads(emitter, scope);
     add_vector_kernels(emitter, scope);
   }
   if (emitter->embed) {

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "codegen/check.h"
 #include "codegen/constants.h"
+#include "codegen/slots.h"
 #include "codegen/statements/epilogue.h"
 
 #include <ctype.h>
@@ -184,69 +185,6 @@ static enum cb_status add_index_accessors(struct emitter *emitter, struct region
   return s;
 }
 
-/* How regions read value slots, each emitted when its name occurs. */
-static const char *const value_functions[] = {"value", "value_cached", "value_vector"};
-enum { VALUE_FUNCTIONS = sizeof value_functions / sizeof *value_functions };
-
-static int holds_values(const struct cb_array *array) {
-  return array->role == CB_ROLE_VALUES || array->role == CB_ROLE_MIXED;
-}
-
-/* Whether the accessors of values read the array. */
-static int gives_values(const struct cb_array *array) {
-  return holds_values(array) || array->role == CB_ROLE_TABLE;
-}
-
-static int reads_values(const char *sections) {
-  for (int i = 0; i < VALUE_FUNCTIONS; i++)
-    if (cb_has_word(sections, value_functions[i])) return 1;
-  return 0;
-}
-
-/* The array of value slots; NULL without one. */
-static const struct cb_array *value_array(const struct cb_region *region) {
-  for (int i = 0; i < region->arrays_count; i++)
-    if (holds_values(&region->arrays[i])) return &region->arrays[i];
-  return NULL;
-}
-
-/* The table's numbers as constants. */
-static const char *value_table_text(struct emitter *emitter, const struct cb_region *region) {
-  enum { PER_LINE = 8 };
-  struct cb_text text = {0};
-  for (int i = 0; i < region->table_count; i++) {
-    char literal[CB_LITERAL];
-    cb_literal(literal, region->value_table[i], emitter->plan->sum_type);
-    cb_text_add(&text, "%s%s%s", i % PER_LINE ? " " : "\n    ", literal, i + 1 == region->table_count ? "" : ",");
-  }
-  return keep(emitter, &text);
-}
-
-static enum cb_status add_value_accessors(struct emitter *emitter, struct cb_text *text, const struct cb_region *region,
-                                          const char *sections) {
-  const int coded = region->value_storage == CB_VALUES_CODED;
-  const struct cb_array *array = value_array(region);
-  struct cb_scope scope = {0};
-  enum cb_status s = CB_OK;
-  if (!reads_values(sections)) return CB_OK;
-  cb_scope_optional(&scope, "number", number_type(emitter));
-  cb_scope_optional(&scope, "index", integer_for(emitter, region->value_slots));
-  cb_scope_optional(&scope, "array", array ? array->name : "");
-  if (array && array->role == CB_ROLE_MIXED) cb_scope_section(&scope, "mixed");
-  if (region->value_storage == CB_VALUES_EQUAL) cb_scope_section(&scope, "equal");
-  if (coded) cb_scope_section(&scope, "coded");
-  if (coded && region->table_baked) {
-    cb_scope_section(&scope, "baked");
-    cb_scope_placeholder(&scope, "table", value_table_text(emitter, region));
-  }
-  if (emitter->arena.failed) return cb_fail_memory(emitter->diag, "generated text", 0);
-  if (coded) s = cb_expand_definition(text, "region", "value_table", &scope, emitter->diag);
-  for (int i = 0; i < VALUE_FUNCTIONS && !s; i++)
-    if (cb_has_word(sections, value_functions[i]))
-      s = cb_expand_definition(text, "region", value_functions[i], &scope, emitter->diag);
-  return s;
-}
-
 /* The function that takes a region's row sums: those that write y, or that add to sums which a last launch commits. */
 static const char *commit_name(const struct cb_plan *plan, enum cb_commit commit) {
   static const char *const to_y[] = {
@@ -301,7 +239,7 @@ static enum cb_status expand_sections(struct emitter *emitter, const struct cb_r
 static int is_used(struct emitter *emitter, const struct cb_array *array, const char *sections) {
   const char *vector = vector_name(emitter, array);
   return !vector || cb_has_word(sections, array->name) || cb_has_word(sections, vector) ||
-         (gives_values(array) && reads_values(sections));
+         (cb_gives_values(array) && cb_reads_values(sections));
 }
 
 /* Whatever the plan gives a region must occur in its text. */
@@ -355,17 +293,6 @@ static enum cb_status add_keeping(struct emitter *emitter, struct cb_text *text,
   return cb_expand_definition(text, "region", definitions[region->commit], &scope, emitter->diag);
 }
 
-/* Where all values are equal, a constant is in place of the accessors. */
-static void add_equal_value(struct emitter *emitter, struct region_text *text) {
-  const struct cb_region *region = text->region;
-  char literal[CB_LITERAL];
-  if (region->value_storage != CB_VALUES_EQUAL || !reads_values(cb_text_string(&text->sections))) return;
-  cb_literal(literal, region->value_table[0], emitter->plan->sum_type);
-  cb_text_add(&text->constants, "constexpr %s kValue = %s;  // plan: every value of the region\n", number_type(emitter),
-              literal);
-  for (int i = 0; i < VALUE_FUNCTIONS; i++) cb_constant_instead(&text->sections, value_functions[i], "kValue");
-}
-
 /* Types that the text uses. */
 static void add_types(struct emitter *emitter, struct region_text *text) {
   const struct cb_region *region = text->region;
@@ -405,11 +332,12 @@ static enum cb_status fill_region(struct emitter *emitter, struct region_text *t
   enum cb_status s = expand_sections(emitter, region, &text->sections);
   if (!s) share_threads(emitter, &text->sections, launch_of(emitter->plan, region)->threads);
   if (!s) s = check_use(emitter, region, cb_text_string(&text->sections));
-  if (!s) add_equal_value(emitter, text);
+  if (!s) cb_add_equal_value(emitter, &text->constants, &text->sections, region);
   if (!s) s = add_accessors(emitter, text);
-  if (!s) s = add_value_accessors(emitter, &text->accessors, region, cb_text_string(&text->sections));
+  if (!s) s = cb_add_value_accessors(emitter, &text->accessors, region, cb_text_string(&text->sections));
   if (!s) s = add_keeping(emitter, &text->accessors, region);
   if (!s) add_types(emitter, text);
+  if (!s) cb_add_rests(&text->constants, &text->accessors, region);
   if (!s && is_family(emitter)) cb_family_read_sizes(&text->sections, region);
   cb_text_add_string(&text->constants, constants_text(emitter, region));
   return s;
@@ -454,7 +382,7 @@ static void add_item(struct cb_text *list, const char *item) {
 /* The array of value slots in memory that `launch` reads for a region; NULL: none. */
 static const struct cb_array *values_read(const struct cb_launch *launch, const struct cb_region *region) {
   for (int a = 0; a < region->arrays_count && !launch->prepares; a++)
-    if (holds_values(&region->arrays[a]) && region->arrays[a].storage == CB_STORED) return &region->arrays[a];
+    if (cb_holds_values(&region->arrays[a]) && region->arrays[a].storage == CB_STORED) return &region->arrays[a];
   return NULL;
 }
 
@@ -629,10 +557,13 @@ static void add_family_parameters(struct emitter *emitter, const struct cb_regio
     add_item(parameters, cb_arena_format(&emitter->arena, "const %s::Pointers %s_pointers", name, name));
 }
 
-static void add_vector_suffix(const struct emitter *emitter, char *kernel, size_t size) {
+static void add_suffix(char *kernel, size_t size, const char *suffix) {
   const size_t length = strlen(kernel);
-  snprintf(kernel + length, size - length, "_%s",
-           cb_vector_kernel_name((enum cb_vector_kernel)(emitter->share - emitter->plan->shares)));
+  snprintf(kernel + length, size - length, "_%s", suffix);
+}
+
+static void add_vector_suffix(const struct emitter *emitter, char *kernel, size_t size) {
+  add_suffix(kernel, size, cb_vector_kernel_name((enum cb_vector_kernel)(emitter->share - emitter->plan->shares)));
 }
 
 static enum cb_status emit_kernel(struct emitter *emitter, int number_of_launch) {
@@ -643,6 +574,7 @@ static enum cb_status emit_kernel(struct emitter *emitter, int number_of_launch)
   char kernel[96];
   cb_source_kernel(plan, emitter->label, number_of_launch, kernel, sizeof kernel);
   if (emitter->share) add_vector_suffix(emitter, kernel, sizeof kernel);
+  if (emitter->heads) add_suffix(kernel, sizeof kernel, "heads");
   for (int i = 0; i < launch->regions && !launch->body; i++) {
     const struct cb_region *region = &plan->regions[launch->first_region + i];
     if (is_family(emitter)) add_family_parameters(emitter, region, &parameters);
@@ -812,7 +744,7 @@ static void add_using(const struct emitter *emitter, struct cb_text *text, const
   for (int l = 0; l < emitter->plan->launches_count; l++) {
     char own[128];
     cb_source_kernel(emitter->plan, emitter->label, l, own, sizeof own);
-    add_vector_suffix(emitter, own, sizeof own);
+    add_suffix(own, sizeof own, name);
     cb_text_add(text, "using %s::%s;\n", name, own);
   }
   if (emitter->share != &emitter->plan->shares[CB_VECTORS_COPIED]) return;
@@ -836,6 +768,30 @@ static enum cb_status emit_copy(struct emitter *emitter, struct cb_text *text) {
   return cb_expand_definition(text, "several", "copy_x", &scope, emitter->diag);
 }
 
+/* The product in a namespace of its own. */
+static enum cb_status emit_namespace(struct emitter *emitter, const char *name, struct cb_text *text) {
+  cb_text_release(&emitter->regions);
+  cb_text_release(&emitter->kernels);
+  cb_text_add(text, "namespace %s {\n\n", name);
+  enum cb_status s = emit_product(emitter, text);
+  if (!s && emitter->share == &emitter->plan->shares[CB_VECTORS_COPIED]) s = emit_copy(emitter, text);
+  cb_text_add(text, "}  // namespace %s\n", name);
+  add_using(emitter, text, name);
+  cb_text_add_string(text, "\n");
+  return s;
+}
+
+/* The same with heads of split values alone. */
+static enum cb_status emit_heads(struct emitter *emitter, struct cb_text *text) {
+  const int clocked = emitter->clocked;
+  emitter->clocked = 0;
+  emitter->heads = 1;
+  const enum cb_status s = emit_namespace(emitter, "heads", text);
+  emitter->heads = 0;
+  emitter->clocked = clocked;
+  return s;
+}
+
 /* The same for several vectors, in a namespace for each way in which they may lie. */
 static enum cb_status emit_vector_kernels(struct emitter *emitter, struct cb_text *text) {
   const struct cb_plan *plan = emitter->plan;
@@ -845,16 +801,8 @@ static enum cb_status emit_vector_kernels(struct emitter *emitter, struct cb_tex
   emitter->clocked = 0;
   for (int kernel = 0; kernel < CB_VECTOR_KERNELS && !s; kernel++) {
     if (!cb_plan_vectors(plan, (enum cb_vector_kernel)kernel)) continue;
-    const char *name = cb_vector_kernel_name((enum cb_vector_kernel)kernel);
-    cb_text_release(&emitter->regions);
-    cb_text_release(&emitter->kernels);
     emitter->share = &plan->shares[kernel];
-    cb_text_add(text, "namespace %s {\n\n", name);
-    s = emit_product(emitter, text);
-    if (!s && kernel == CB_VECTORS_COPIED) s = emit_copy(emitter, text);
-    cb_text_add(text, "}  // namespace %s\n", name);
-    add_using(emitter, text, name);
-    cb_text_add_string(text, "\n");
+    s = emit_namespace(emitter, cb_vector_kernel_name((enum cb_vector_kernel)kernel), text);
   }
   emitter->share = NULL;
   emitter->clocked = clocked;
@@ -864,6 +812,7 @@ static enum cb_status emit_vector_kernels(struct emitter *emitter, struct cb_tex
 /* All that the device sees behind the prelude, in `text`. */
 static enum cb_status emit_device(struct emitter *emitter, struct cb_text *text) {
   enum cb_status s = emit_product(emitter, text);
+  if (!s && cb_plan_has_heads(emitter->plan) && emitter->plan->launches_count) s = emit_heads(emitter, text);
   if (!s && emitter->plan->vectors > 1 && emitter->plan->launches_count) s = emit_vector_kernels(emitter, text);
   return s ? s : cb_check_intrinsics(cb_text_string(text), emitter->diag);
 }

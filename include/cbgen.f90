@@ -110,6 +110,7 @@ module cbgen
     integer(c_int) :: reorder = CBGEN_REORDER_NONE
     integer(c_int) :: symmetric = CBGEN_SYMMETRY_OPTION
     integer(c_int) :: device_scalars = 0
+    integer(c_int) :: split = 0
   end type
 
   type, bind(c) :: cbgen_argument_t
@@ -130,6 +131,7 @@ module cbgen
     type(c_ptr) :: z = c_null_ptr
     type(c_ptr) :: alpha_device = c_null_ptr
     type(c_ptr) :: beta_device = c_null_ptr
+    integer(c_int) :: heads = 0
   end type
 
   type, bind(c) :: cbgen_products_t
@@ -189,6 +191,7 @@ module cbgen
     integer(c_int) :: tier = CBGEN_TIER_SPECIALISED
     integer(c_int64_t) :: peak_bytes = 0
     integer(c_int) :: vectors = 0
+    integer(c_int) :: split = 0
   end type
 
   ! ---- as they are in C

@@ -299,6 +299,12 @@ typedef struct cbgen_request {
   int device_scalars;        /* 1: products take alpha and beta from device memory (cbgen_product.alpha_device), so that
                               * what one kernel computes scales the next one's result without the host. Form axpby,
                               * semiring plus-times, one vector. There is no family of such kernels. 0: by value */
+  int split;                 /* 1: values, vectors and sums of double, and each value is stored as a float, its head,
+                              * and what that lacks of it. Nothing is lost and nothing stored twice: products have the
+                              * bits of ordinary ones, and those with `heads` of cbgen_product read half of the bytes.
+                              * Values are 0, infinite, NaN or of a size from 2^-126 to 3.4e38, else CBGEN_ERROR_LIMIT.
+                              * Such a matrix is planned and packed on the host; there is no family of such kernels,
+                              * and none with an epilogue. The same as the option "type" at "split-f64" */
 } cbgen_request;
 
 /* Analyses the matrix, writes its kernel, compiles it and loads it with its arrays on the context's GPU; what
@@ -365,6 +371,8 @@ typedef struct cbgen_product {
   const void *beta_device;  /* (cbgen_info) in device memory, read when the kernel runs. alpha and beta do not count
                              * then; y is read whatever beta is, but counts for nothing where that is 0; z costs a copy
                              * of y. The bits are those of the same alpha and beta by value */
+  int heads; /* 1: of an operator with split values (cbgen_request): with each value rounded to a float, its head. Sums
+              * are of double, as always */
 } cbgen_product;
 
 /* Puts the product on the stream: kernel launches, nothing else: no allocation, no synchronisation; it may be
@@ -432,12 +440,14 @@ typedef struct cbgen_update {
  * From host memory: the same through a staging buffer that the first such call allocates (so that one cannot
  * be captured; later ones can when the values lie in pinned memory); pageable values may be reused on return.
  * Products on other streams are the caller's to order. CBGEN_ERROR_ARGUMENT when the operator was not compiled
- * with CBGEN_VALUES_MUTABLE. Values beyond a half type's range become infinite. */
+ * with CBGEN_VALUES_MUTABLE. Values beyond a half type's range become infinite, and those without a split form NaN,
+ * which cbgen_operator_check finds. */
 CBGEN_API cbgen_status cbgen_update_values(cbgen_operator *op, const cbgen_update *update);
 
 /* Another matrix with the same pattern: an operator of its own that shares the kernel, indices and what puts values
  * into place with `op`, and has values of its own: `values`, which are put there as by cbgen_update_values (those in
- * host memory are there on return), or NULL: those of `op`, once all work on the GPU is done. Nothing is looked up,
+ * host memory are there on return, or refused where they are split and have no such form), or NULL: those of `op`, once
+ * all work on the GPU is done. Nothing is looked up,
  * planned or compiled, so that it takes as long as its values take to be copied; of device memory it takes what they
  * need (device_bytes of cbgen_info, which has 0 seconds and CBGEN_CACHE_OFF for what did not happen). The two are freed
  * in any order; what they share goes with the last one, which may be a copy's copy. cbgen_operator_specialise compiles
@@ -448,7 +458,8 @@ CBGEN_API cbgen_status cbgen_update_values(cbgen_operator *op, const cbgen_updat
 CBGEN_API cbgen_status cbgen_operator_copy(cbgen_operator *op, const cbgen_update *values, cbgen_operator **copy);
 
 /* Waits for the stream, and says whether the values that the operator was compiled with, and those of renewals since
- * the last call, keep the promise of symmetry. CBGEN_ERROR_WRONG: they do not. CBGEN_ERROR_ARGUMENT: the operator was
+ * the last call, keep the promise of symmetry, and, where values are split, whether those of renewals have that form.
+ * CBGEN_ERROR_WRONG, CBGEN_ERROR_LIMIT: they do not. CBGEN_ERROR_ARGUMENT: values are not split, and the operator was
  * not compiled with the option "check-symmetry" at "on", or it was loaded (cbgen_operator_load) or is a copy
  * (cbgen_operator_copy), which have no checks.
  * The check takes 8 bytes of device memory for each pair of entries, or 16 where there are 2^32 entries, and a matrix
@@ -495,6 +506,7 @@ typedef struct cbgen_info {
   int64_t peak_bytes;      /* of device memory, the most at one time while it was made; what it keeps included */
   int vectors;             /* that one pass over the matrix takes: 1, or of the request, rounded up to a power of 2.
                             * predicted_seconds is the time of all of them then */
+  int split;               /* 1: values are split: see cbgen_request */
 } cbgen_info;
 CBGEN_API cbgen_status cbgen_operator_info(const cbgen_operator *op, cbgen_info *info);
 
@@ -538,7 +550,8 @@ typedef enum cbgen_reason {
   CBGEN_REASON_CONVERGED = 1,    /* the residual is small enough, by the method's recurrence: see true_residual */
   CBGEN_REASON_ITERATIONS = 2,   /* the most iterations are over */
   CBGEN_REASON_BREAKDOWN = 3,    /* the method cannot go on: for "cg", A is not positive definite */
-  CBGEN_REASON_NOT_A_NUMBER = 4  /* NaN or infinity: in A, b or x, or by overflow */
+  CBGEN_REASON_NOT_A_NUMBER = 4, /* NaN or infinity: in A, b or x, or by overflow */
+  CBGEN_REASON_STOPPED = 5       /* by the caller's cbgen_progress */
 } cbgen_reason;
 
 /* How a solution ended, as it lies in device memory. Norms are Euclidean. */
@@ -556,6 +569,12 @@ typedef struct cbgen_outcome {
  * iteration. If that fails, it is called in every iteration, and the host waits for each. It calls no function of its
  * solver. */
 typedef int (*cbgen_precondition)(void *user, const void *r, void *z, void *stream);
+
+/* Is told of a solution while it runs: after each iteration, on the thread of cbgen_solve, which waits for it. x is in
+ * device memory, as long as the matrix has rows, complete when it is called, and only read; of "gmres" it changes when a
+ * round ends, and of "jacobi" it is a sweep ahead of the residual. Not 0: the solution ends there, for
+ * CBGEN_REASON_STOPPED. It calls no function of its solver. */
+typedef int (*cbgen_progress)(void *user, int iterations, double residual, const void *x);
 
 /* Zeros are the defaults. Pointers are to device memory, and stay the caller's; all are read when a solution runs. */
 typedef struct cbgen_solver_options {
@@ -584,17 +603,22 @@ typedef struct cbgen_solver_options {
   double lowest, highest;     /* "chebyshev": between these are the eigenvalues of A, divided by the diagonal where there
                                * is one. `highest` 0: found by 20 steps of the power method; `lowest` 0: found on the
                                * way, from highest / 30 down */
-  const void *blocks;         /* "cg" and "bicgstab": inverses of blocks along the diagonal, by which residuals are
+  const void *blocks;         /* "cg", "cg-mixed" and "bicgstab": inverses of blocks along the diagonal, by which residuals are
                                * multiplied: cbgen_block_diagonal; then `diagonal` is NULL. NULL: none */
   int block_size;             /* of `blocks`: rows of each, 2 to 16; else 0 */
-  cbgen_precondition precondition; /* "cg" and "bicgstab", with neither `diagonal` nor `blocks`: a preconditioner of the
+  cbgen_precondition precondition; /* "cg", "cg-mixed" and "bicgstab", with neither `diagonal` nor `blocks`: a preconditioner of the
                                * caller's; NULL: none */
   void *precondition_user;    /* its first argument */
+  cbgen_progress progress;    /* is told of each iteration. Then the host drives the kernels of form "graph", with the
+                               * same bits, and waits for each iteration: form "host". NULL: nobody is */
+  void *progress_user;        /* its first argument */
 } cbgen_solver_options;
 
 /* The methods:
  *
  *   cg         A symmetric and positive definite (Hestenes and Stiefel)
+ *   cg-mixed   the same for operators with split values: products with heads, and now and then the residual anew from
+ *              whole values, which ends it (reliable updates: Sleijpen and van der Vorst). Form "graph" alone
  *   minres     A symmetric (Paige and Saunders); of the diagonal the sizes count
  *   bicgstab   any A (van der Vorst); two products an iteration
  *   gmres      any A (Saad and Schultz), begun anew every `restart` iterations: classical Gram-Schmidt, twice
@@ -639,7 +663,8 @@ CBGEN_API cbgen_status cbgen_solve(cbgen_solver *solver, const void *b, void *x,
 CBGEN_API cbgen_status cbgen_solver_outcome(cbgen_solver *solver, cbgen_outcome *outcome);
 
 /* How it runs: "grid", "cluster", "block", "graph", or "host" for a solver of several kernels that the host repeats, as
- * the driver is older than CUDA 12.4, or its preconditioner cannot be captured. "" for NULL. */
+ * the driver is older than CUDA 12.4, its preconditioner cannot be captured, or somebody is told of its progress. "" for
+ * NULL. */
 CBGEN_API const char *cbgen_solver_form(const cbgen_solver *solver);
 
 /* What went wrong in the last call that failed with this solver. */

@@ -121,12 +121,13 @@ static inline int may_refuse(const char *recipe) {
   return !cb_recipe_find(&found, recipe, NULL) && found->may_refuse;
 }
 
-/* Whether f16 would make a finite value of the matrix infinite. */
-static inline int leaves_f16(const struct cb_csr *csr, const struct cb_options *options) {
-  if (cb_precision_types((enum cb_precision)options->type).matrix != CB_F16) return 0;
+/* Whether f16 would make a finite value of the matrix infinite, or some value has no split form. */
+static inline int leaves_type(const struct cb_csr *csr, const struct cb_options *options) {
+  const enum cb_type type = cb_precision_types((enum cb_precision)options->type).matrix;
   for (int64_t k = 0; k < csr->nnz; k++) {
     const double size = csr->values[k] < 0 ? -csr->values[k] : csr->values[k];
-    if (size >= 65520 && size <= 1.7976931348623157e308) return 1;
+    if (type == CB_F16 && size >= 65520 && size <= 1.7976931348623157e308) return 1;
+    if (type == CB_SPLIT && cb_real_overflows(csr->values[k], type)) return 1;
   }
   return 0;
 }
@@ -146,7 +147,7 @@ static inline void add_kernel(struct kernel_batch *batch, const struct cb_option
   const enum cb_status s = make_kernel(kernel, options, &diag);
   if (s) {
     if ((s == CB_ERR_UNSUPPORTED && (may_refuse(options->recipe) || asks_too_much(options, &diag))) ||
-        (s == CB_ERR_LIMIT && leaves_f16(&kernel->csr, options)))
+        (s == CB_ERR_LIMIT && leaves_type(&kernel->csr, options)))
       batch->refused++;
     else if (++batch->failures <= 20) print_error("%s\n  %s\n", kernel->name, diag.message);
     release_kernel(kernel);

@@ -128,7 +128,8 @@ static void new_values_are_a_fresh_compile(void **state) {
  * renewed from every type. */
 static void every_type_multiplies(void **state) {
   (void)state;
-  static const char *const precisions[] = {"auto", "f64", "f32", "f32-f64", "f16-f32", "bf16-f32", "f16", "bf16"};
+  static const char *const precisions[] = {"auto", "f64", "f32", "f32-f64", "f16-f32", "bf16-f32", "f16", "bf16",
+                                           "split-f64"};
   for (int type = CBGEN_F64; type <= CBGEN_BF16; type++)
     for (size_t p = 0; p < sizeof precisions / sizeof *precisions; p++)
       for (int on_device = 0; on_device < 2; on_device++) {

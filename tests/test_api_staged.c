@@ -64,10 +64,10 @@ static void check_method(struct bed *bed, const char *method, cbgen_solver_optio
 }
 
 static void methods_solve_in_graphs(void **state) {
-  static const char *const methods[] = {"cg", "bicgstab", "minres", "chebyshev", "jacobi"};
+  static const char *const methods[] = {"cg", "bicgstab", "minres", "chebyshev", "jacobi", "gmres"};
   struct bed bed = bed_of(system_of("random,rows=700,cols=700,density=0.01", SYMMETRIC), "recipe=merge");
   (void)state;
-  for (int m = 0; m < 5; m++)
+  for (int m = 0; m < 6; m++)
     for (int diagonal = 0; diagonal < 2; diagonal++) {
       cbgen_solver_options options = with_diagonal(&bed, diagonal);
       options.program_form = "block";
@@ -79,6 +79,36 @@ static void methods_solve_in_graphs(void **state) {
   cbgen_solver_options options = with_diagonal(&bed, 1);
   options.program_form = "block";
   check_method(&bed, "cg", options);
+  release(&bed);
+}
+
+/* GMRES keeps what one kernel does: the same residuals, however long its rounds are, and the same end. */
+static void gmres_has_the_same_residuals(void **state) {
+  static const int restarts[] = {64, 7, 1};
+  struct bed bed = bed_of(system_of("random,rows=250,cols=250,density=0.03", UNSYMMETRIC), "recipe=sell");
+  const uint64_t there = app_alloc(0, 301 * sizeof(double));
+  double history[2][301], norm;
+  (void)state;
+  for (int i = 0; i < 6; i++) {
+    cbgen_outcome outcomes[2];
+    for (int form = 0; form < 2; form++) {
+      cbgen_solver_options options = with_diagonal(&bed, i % 2);
+      options.restart = restarts[i / 2];
+      options.max_iterations = 300;
+      options.history = (double *)(uintptr_t)there;
+      options.program_form = form ? "graph" : "block";
+      cbgen_solver *solver = solver_of(&bed, "gmres", &options, options.program_form);
+      outcomes[form] = solve_with(&bed, solver);
+      assert_true(host_residual(&bed, &norm) <= 1.01e-8 * norm);
+      assert_true(app_take(history[form], there, sizeof history[form]));
+      cbgen_solver_free(solver);
+    }
+    assert_int_equal(outcomes[1].reason, CBGEN_REASON_CONVERGED);
+    assert_int_equal(outcomes[0].iterations, outcomes[1].iterations);
+    for (int k = 0; k <= outcomes[0].iterations; k++)
+      assert_true(fabs(history[0][k] - history[1][k]) <= 1e-6 * history[0][k]);
+  }
+  app_free(there);
   release(&bed);
 }
 
@@ -166,6 +196,12 @@ static void every_end_has_its_reason(void **state) {
   assert_int_equal(end_of(singular, "bicgstab", 1, 0).reason, CBGEN_REASON_BREAKDOWN);
   assert_int_equal(end_of(infinite, "cg", 1, 0).reason, CBGEN_REASON_NOT_A_NUMBER);
   assert_int_equal(end_of(plain, "bicgstab", NAN, 0).reason, CBGEN_REASON_NOT_A_NUMBER);
+  assert_int_equal(end_of(plain, "gmres", 1, 2).reason, CBGEN_REASON_ITERATIONS);
+  assert_int_equal(end_of(plain, "gmres", 1, 2).iterations, 2);
+  assert_int_equal(end_of(plain, "gmres", 1, 0).iterations, 4); /* as many as there are eigenvalues */
+  assert_int_equal(end_of(singular, "gmres", 1, 0).reason, CBGEN_REASON_BREAKDOWN);
+  assert_int_equal(end_of(infinite, "gmres", 1, 0).reason, CBGEN_REASON_NOT_A_NUMBER);
+  assert_int_equal(end_of(plain, "gmres", NAN, 0).reason, CBGEN_REASON_NOT_A_NUMBER);
   assert_int_equal(end_of(plain, "cg", INFINITY, 0).reason, CBGEN_REASON_NOT_A_NUMBER);
 }
 
@@ -254,6 +290,106 @@ static void old_drivers_take_the_host(void **state) {
   assert_memory_equal(&outcomes[0], &outcomes[1], sizeof outcomes[0]);
 }
 
+/* ---- progress */
+
+struct told {
+  struct bed *bed;
+  int calls, last, stop_at;
+  double residuals[301], worst; /* worst: how far a residual is from that of x, as a part of b's norm */
+};
+
+static int is_told(void *user, int iterations, double residual, const void *x) {
+  struct told *told = user;
+  const uint64_t own = told->bed->x_there;
+  double norm;
+  told->calls++;
+  assert_true(iterations > told->last && iterations <= 300);
+  told->last = iterations;
+  told->residuals[iterations] = residual;
+  told->bed->x_there = (uint64_t)(uintptr_t)x;
+  app_set_current(-1); /* the library has made its context current */
+  const double found = host_residual(told->bed, &norm);
+  app_set_current(0);
+  told->bed->x_there = own;
+  told->worst = fmax(told->worst, fabs(found - residual) / norm);
+  return iterations == told->stop_at;
+}
+
+/* The caller sees every iteration, with its residual and its x, and the bits are those of the graph. */
+static void progress_is_told(void **state) {
+  static const char *const methods[] = {"cg", "bicgstab", "minres", "gmres", "chebyshev", "jacobi"};
+  struct bed bed = bed_of(system_of("random,rows=150,cols=150,density=0.04", SYMMETRIC), "recipe=sell");
+  const uint64_t there = app_alloc(0, 301 * sizeof(double));
+  double history[301], first[150];
+  (void)state;
+  for (int m = 0; m < 6; m++) {
+    struct told told = {.bed = &bed};
+    cbgen_solver_options options = with_diagonal(&bed, 1);
+    options.program_form = "graph";
+    options.max_iterations = 300;
+    options.history = (double *)(uintptr_t)there;
+    cbgen_solver *solver = solver_of(&bed, methods[m], &options, "graph");
+    const cbgen_outcome expected = solve_with(&bed, solver);
+    take_x(&bed);
+    memcpy(first, bed.x, sizeof first);
+    assert_true(app_take(history, there, sizeof history));
+    cbgen_solver_free(solver);
+    options.program_form = NULL;
+    options.progress = is_told;
+    options.progress_user = &told;
+    solver = solver_of(&bed, methods[m], &options, "host");
+    const cbgen_outcome outcome = solve_with(&bed, solver);
+    take_x(&bed);
+    assert_memory_equal(&outcome, &expected, sizeof outcome);
+    assert_memory_equal(first, bed.x, sizeof first);
+    assert_int_equal(told.last, outcome.iterations);
+    assert_int_equal(told.calls, outcome.iterations);
+    for (int k = 1; k <= told.last; k++) { /* behind a round of gmres the history has the true residual */
+      const double slack = strcmp(methods[m], "gmres") ? 0 : 1e-6;
+      const double wanted = sqrt(history[strcmp(methods[m], "jacobi") ? k : k - 1]);
+      if (!(fabs(told.residuals[k] - wanted) <= slack * wanted))
+        fail_msg("%s, %d: %g instead of %g", methods[m], k, told.residuals[k], wanted);
+    }
+    if (m < 3 && told.worst > 1e-10) fail_msg("%s: %g", methods[m], told.worst);
+    cbgen_solver_free(solver);
+  }
+  app_free(there);
+  release(&bed);
+}
+
+/* From the caller: where he says so, with x as it was then. */
+static void progress_ends_a_solution(void **state) {
+  static const char *const settings[] = {"recipe=sell", "recipe=sell type=f32"};
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    struct bed bed = bed_of(system_of("random,rows=150,cols=150,density=0.04", SYMMETRIC), settings[i]);
+    struct told told = {.bed = &bed, .stop_at = 3};
+    const cbgen_solver_options options = {.struct_size = sizeof options, .progress = is_told, .progress_user = &told};
+    double norm;
+    cbgen_solver *solver = solver_of(&bed, "cg", &options, "host"), *clone;
+    const cbgen_outcome outcome = solve_with(&bed, solver);
+    assert_int_equal(outcome.reason, CBGEN_REASON_STOPPED);
+    assert_true(outcome.iterations == 3 && told.last == 3 && told.calls == 3);
+    assert_true(outcome.residual == told.residuals[3]);
+    assert_true(fabs(host_residual(&bed, &norm) - outcome.true_residual) <= 1e-6 * norm);
+    assert_true(told.worst <= (i ? 1e-5 : 1e-10));
+    /* A clone has a function of its own. */
+    struct told other = {.bed = &bed, .stop_at = 2};
+    const cbgen_solver_options of_clone = {
+        .struct_size = sizeof of_clone, .progress = is_told, .progress_user = &other};
+    assert_int_equal(cbgen_solver_clone(solver, &of_clone, &clone), CBGEN_OK);
+    assert_int_equal(solve_with(&bed, clone).iterations, 2);
+    cbgen_solver_free(clone);
+    assert_int_equal(cbgen_solver_clone(solver, &(cbgen_solver_options){.struct_size = sizeof options}, &clone),
+                     CBGEN_ERROR_ARGUMENT);
+    cbgen_solver_free(solver);
+    const cbgen_solver_options of_grid = {.struct_size = sizeof of_grid, .progress = is_told, .program_form = "grid"};
+    assert_int_equal(cbgen_solver_create(bed.op, "cg", &of_grid, &solver), CBGEN_ERROR_ARGUMENT);
+    assert_non_null(strstr(cbgen_operator_message(bed.op), "'progress' needs program form 'graph', not 'grid'"));
+    release(&bed);
+  }
+}
+
 /* ---- preconditioners of the caller's */
 
 struct caller {
@@ -327,9 +463,6 @@ static void what_the_caller_does_wrong_is_told(void **state) {
     assert_int_equal(cbgen_solver_create(bed.op, cases[i].method, &options, &none), CBGEN_ERROR_ARGUMENT);
     if (!strstr(cbgen_operator_message(bed.op), cases[i].words)) fail_msg("%s", cbgen_operator_message(bed.op));
   }
-  const cbgen_solver_options of_graph = {.struct_size = sizeof of_graph, .program_form = "graph"};
-  assert_int_equal(cbgen_solver_create(bed.op, "gmres", &of_graph, &none), CBGEN_ERROR_UNSUPPORTED);
-  assert_non_null(strstr(cbgen_operator_message(bed.op), "'gmres' has no program form 'graph'"));
   assert_string_equal(cbgen_solver_form(NULL), "");
   release(&bed);
 }
@@ -374,12 +507,15 @@ static void failures_leave_nothing_behind(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(methods_solve_in_graphs, open_graphs, check_fake),
+      cmocka_unit_test_setup_teardown(gmres_has_the_same_residuals, open_graphs, check_fake),
       cmocka_unit_test_setup_teardown(other_methods_find_the_same, open_graphs, check_fake),
       cmocka_unit_test_setup_teardown(solutions_repeat_and_wait_for_nothing, open_graphs, check_fake),
       cmocka_unit_test_setup_teardown(every_end_has_its_reason, open_graphs, check_fake),
       cmocka_unit_test_setup_teardown(solutions_can_be_captured, open_graphs, check_fake),
       cmocka_unit_test_setup_teardown(clones_share_kernels, open_graphs, check_fake),
       cmocka_unit_test_setup_teardown(old_drivers_take_the_host, open_graphs, check_fake),
+      cmocka_unit_test_setup_teardown(progress_is_told, open_graphs, check_fake),
+      cmocka_unit_test_setup_teardown(progress_ends_a_solution, open_graphs, check_fake),
       cmocka_unit_test_setup_teardown(the_callers_preconditioner_is_called, open_graphs, check_fake),
       cmocka_unit_test_setup_teardown(what_the_caller_does_wrong_is_told, open_graphs, check_fake),
       cmocka_unit_test_setup_teardown(failures_leave_nothing_behind, open_graphs, check_fake),

@@ -79,7 +79,7 @@ function(cbgen_python_on_fake_cuda)
 endfunction()
 
 cbgen_use_fake_cuda(test_driver test_operator test_bench test_many test_fake_cuda test_device_hash test_device_pack test_packer test_staging)
-cbgen_run_on_fake_cuda(test_clocked test_api test_api_allocator test_api_arguments test_api_batch test_api_cache test_api_checks test_api_copy test_api_epilogue test_api_failures test_api_formats test_api_inspect test_api_large test_api_lp test_api_lp_known test_api_many test_api_memory test_api_methods test_api_save test_api_sites test_api_solver test_api_staged test_api_spills test_api_ranges test_api_reorder test_api_streams test_api_symmetric test_api_tiers test_fork test_memory_room)
+cbgen_run_on_fake_cuda(test_clocked test_api test_api_allocator test_api_arguments test_api_batch test_api_cache test_api_checks test_api_copy test_api_epilogue test_api_failures test_api_formats test_api_inspect test_api_large test_api_lp test_api_lp_known test_api_many test_api_memory test_api_methods test_api_mixed test_api_save test_api_sites test_api_solver test_api_split test_api_staged test_api_spills test_api_ranges test_api_reorder test_api_streams test_api_symmetric test_api_tiers test_fork test_memory_room)
 
 # The tool finds the GPU by itself, compiles, loads, multiplies and checks.
 add_test(NAME run_on_fake_cuda COMMAND cbgen_tool run generate:fe3,n=2 --emulate)
@@ -104,7 +104,11 @@ cbgen_run_on_fake_cuda(device_pack_on_fake_cuda)
 set_property(TEST device_pack_on_fake_cuda APPEND PROPERTY ENVIRONMENT "CBGEN_FAKE_STRICT=1" "OMP_WAIT_POLICY=passive")
 
 # And the one that measures solvers. What it compares them with runs on a GPU only.
-add_custom_target(solve_for_tests ALL DEPENDS bench_solve)
+add_custom_target(solve_for_tests ALL DEPENDS bench_solve bench_heads)
+add_test(NAME heads_on_fake_cuda COMMAND bench_heads generate:stencil7,n=6 generate:fe3,n=3)
+cbgen_run_on_fake_cuda(heads_on_fake_cuda)
+set_property(TEST heads_on_fake_cuda APPEND PROPERTY ENVIRONMENT "CBGEN_FAKE_STRICT=1" "OMP_WAIT_POLICY=passive"
+             "CBGEN_CACHE_DIR=")
 add_test(NAME solve_on_fake_cuda COMMAND bench_solve --forms auto,grid:3,cluster:2 cg:generate:stencil7,n=5 bicgstab:generate:fe3,n=2
          WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/tmp)
 cbgen_run_on_fake_cuda(solve_on_fake_cuda)

@@ -44,7 +44,8 @@ static void add_variant(struct kernel_batch *batch, int shape, const char *varia
   char text[SETTINGS + 64];
   const int number = shape + v, round = shape / (2 * CB_PRECISION_COUNT) + v / (2 * CB_PRECISION_COUNT);
   snprintf(text, sizeof text, "%s type=%s values=%s form=%s", variant,
-           cb_precision_names[number % CB_PRECISION_COUNT], number % 2 ? "fixed" : "data", forms[round % 3]);
+           cb_precision_names[number % CB_PRECISION_COUNT],
+           (number + number / CB_PRECISION_COUNT) % 2 ? "fixed" : "data", forms[round % 3]);
   add_settings(batch, shape, text, v);
 }
 

@@ -5,9 +5,11 @@
 #include "tests/value_maps.h"
 
 #include "base/real.h"
+#include "base/split.h"
 #include "runtime/api/session.h"
 
-static const enum cb_type types[] = {CB_F64, CB_F32, CB_F16, CB_BF16};
+static const enum cb_type types[] = {CB_F64, CB_F32, CB_F16, CB_BF16, CB_SPLIT}; /* the last of slots only */
+enum { GIVEN = 4, STORED = 5 };
 
 /* A map and what is gathered by it, on the device. */
 struct bed {
@@ -70,6 +72,11 @@ static void close_bed(struct bed *bed) {
   slots_release(&bed->slots);
 }
 
+static void clear_slot(unsigned char *slots, int64_t count, int64_t slot, enum cb_type stored) {
+  if (stored == CB_SPLIT) cb_split_set(slots, count, slot, 0);
+  else memset(slots + (size_t)slot * cb_type_size(stored), 0, cb_type_size(stored));
+}
+
 /* What the host makes of a range: slots that have no entry are `byte`s, or zero. */
 static unsigned char *expected_slots(const struct bed *bed, int region, enum cb_type stored, int zeroed, int byte) {
   struct cb_diag diag = {0};
@@ -83,7 +90,7 @@ static unsigned char *expected_slots(const struct bed *bed, int region, enum cb_
     int has_any = 0; /* groups without any have no block */
     for (int64_t i = first; i < first + CB_GROUP_SLOTS && i < map->count; i++)
       has_any |= cb_slot_get(map, i) != CB_NO_NONZERO;
-    if (has_any) memset(slots + (size_t)slot * size, 0, size);
+    if (has_any) clear_slot(slots, map->count, slot, stored);
   }
   assert_ok(cb_values_gather(&bed->map, &bed->ranges[region], &bed->view, stored, slots, &diag));
   return slots;
@@ -109,6 +116,7 @@ static void check_region(const struct bed *bed, int region, enum cb_type stored,
       .body = bed->blocks + (cb_device_ptr)cb_value_map_body_at(&bed->map),
       .slots = there,
       .values_count = bed->map.values,
+      .slots_count = range->slots,
       .blocks_count = range->blocks,
       .first_group = range->first_group,
       .zeroed = zeroed ? range->slots : 0,
@@ -139,7 +147,7 @@ static void shapes_go_where_the_host_puts_them(void **state) {
     build_map(&bed, &order, 0, MOST_ENTRIES);
     open_bed(&bed, types[s % 2]);
     for (int region = 0; region < 2; region++)
-      for (int zeroed = 0; zeroed < 2; zeroed++) check_region(&bed, region, types[(s + zeroed) % 4], zeroed);
+      for (int zeroed = 0; zeroed < 2; zeroed++) check_region(&bed, region, types[(s + zeroed) % STORED], zeroed);
     close_bed(&bed);
   }
 }
@@ -171,7 +179,7 @@ static void an_odd_number_of_blocks_is_taken(void **state) {
 static void sums_and_types_are_the_hosts(void **state) {
   (void)state;
   enum { NONZEROS = 900, VALUES = 2 * NONZEROS };
-  for (int number = 0; number < 16; number++) {
+  for (int number = 0; number < GIVEN * STORED; number++) {
     struct bed bed = {0};
     uint32_t *starts = cb_alloc(NONZEROS + 1, sizeof *starts), *entries = cb_alloc(VALUES, sizeof *entries);
     struct cb_order order = {.starts = starts, .entries = entries};
@@ -182,9 +190,9 @@ static void sums_and_types_are_the_hosts(void **state) {
     for (int64_t i = 0; i < NONZEROS + 40; i++)
       cb_slot_set(&bed.slots.maps[0], i, i % 13 == 0 || i >= NONZEROS ? CB_NO_NONZERO : (uint64_t)i);
     build_map(&bed, &order, NONZEROS, VALUES);
-    open_bed(&bed, types[number % 4]);
+    open_bed(&bed, types[number % GIVEN]);
     assert_int_equal(bed.map.lists, NONZEROS / 2);
-    for (int zeroed = 0; zeroed < 2; zeroed++) check_region(&bed, 0, types[number / 4], zeroed);
+    for (int zeroed = 0; zeroed < 2; zeroed++) check_region(&bed, 0, types[number / GIVEN], zeroed);
     close_bed(&bed);
     cb_order_release(&order);
   }

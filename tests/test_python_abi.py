@@ -55,7 +55,7 @@ def ctype_of(text):
     base, stars = text.replace("*", " ").split()[0], text.count("*")
     scalars = {"int": ctypes.c_int, "int32_t": ctypes.c_int32, "int64_t": ctypes.c_int64, "size_t": ctypes.c_size_t,
                "double": ctypes.c_double, "cbgen_log": abi.LOG, "cbgen_allocate": abi.ALLOCATE, "cbgen_release": abi.RELEASE,
-               "cbgen_precondition": abi.PRECONDITION}
+               "cbgen_precondition": abi.PRECONDITION, "cbgen_progress": abi.PROGRESS}
     if base == "void":
         return (None, ctypes.c_void_p)[stars]
     if base == "char" and stars == 1:

@@ -61,6 +61,26 @@ class Matrices(FakeCase):
         self.assertEqual(operator.dtype, numpy.float64)
         self.assertEqual(operator.info.matrix_type, "float32")
 
+    def test_split_values(self):
+        operator, plain = cbgen.compile(matrix(), split=True), cbgen.compile(matrix())
+        self.assertTrue(operator.info.split and not plain.info.split)
+        x, rounded = vector(operator.shape[1]), matrix()
+        numpy.testing.assert_array_equal(operator @ x, plain @ x)
+        rounded.data = rounded.data.astype(numpy.float32).astype(float)
+        same(operator.multiply_heads(x), rounded @ x)
+        out = vector(operator.shape[0])
+        same(operator.multiply_heads(x, out.copy(), alpha=2, beta=0.5), 2 * (rounded @ x) + 0.5 * out)
+        there = CUPY.ndarray(numpy.zeros(operator.shape[0]))
+        self.assertIs(operator.multiply_heads(CUPY.ndarray(x), there), there)
+        numpy.testing.assert_array_equal(there.get(), operator.multiply_heads(x))
+        same(operator.T.multiply_heads(out), rounded.T @ out)
+        with self.assertRaisesRegex(cbgen.Error, "'split' of the request"):
+            plain.multiply_heads(x)
+        beyond = matrix()
+        beyond.data[3] = 1e-50
+        with self.assertRaisesRegex(cbgen.Error, "no split form"):
+            cbgen.compile(beyond, split=True)
+
     def test_half_vectors(self):
         operator = self.check(matrix(), matrix(), type="f16")
         self.assertEqual((operator.dtype, operator.info.vector_type, operator.info.sum_type),

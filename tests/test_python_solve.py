@@ -43,7 +43,8 @@ class Solve(FakeCase):
                 self.check(matrix, x, 1e-9)
 
     def test_other_methods(self):
-        for method, symmetric, more in (("minres", True, {}), ("gmres", False, {"restart": 5}), ("gmres", False, {}),
+        for method, symmetric, more in (("cg-mixed", True, {}), ("minres", True, {}),
+                                        ("gmres", False, {"restart": 5}), ("gmres", False, {}),
                                         ("chebyshev", True, {}), ("chebyshev", True, {"lowest": 0.05, "highest": 2.0}),
                                         ("jacobi", False, {"weight": 0.9})):
             matrix, residuals = system(symmetric), []
@@ -95,6 +96,39 @@ class Solve(FakeCase):
         self.assertRaisesRegex(cbgen.Error, "takes no 'precondition'", cbgen.solve, system(), RIGHT, method="minres", M=wrong)
         self.assertRaisesRegex(ValueError, "M is", cbgen.solve, system(), RIGHT,
                                M=cbgen.compile(scipy.sparse.eye(ROWS + 1).tocsr()))
+
+    def test_each_x(self):
+        """While it runs, and what it raises ends it."""
+        for method, symmetric in (("cg", True), ("bicgstab", False), ("minres", True)):
+            matrix, residuals, found = system(symmetric), [], []
+            cbgen.solve(matrix, RIGHT, method=method, rtol=1e-9, callback=residuals.append)
+            x, info = cbgen.solve(matrix, RIGHT, method=method, rtol=1e-9, callback=found.append, callback_type="x")
+            self.assertEqual(info, 0)
+            self.assertLessEqual(abs(len(found) + 1 - len(residuals)), 1)
+            numpy.testing.assert_array_equal(found[-1], x)
+            for each, residual in list(zip(found, residuals[1:]))[:5]:
+                self.assertEqual((type(each), each.shape), (numpy.ndarray, (ROWS,)))
+                left = numpy.linalg.norm(matrix @ each - RIGHT) / numpy.linalg.norm(RIGHT)
+                self.assertAlmostEqual(left, residual, delta=1e-8)
+            found = []
+            there = cbgen.solve(matrix, CUPY.ndarray(RIGHT), method=method, rtol=1e-9, callback=found.append,
+                                callback_type="x")[0]
+            self.assertIsInstance(found[-1], CUPY.ndarray)
+            numpy.testing.assert_array_equal(found[-1].get(), there.get())
+        found = []
+        cbgen.solve(system(False), RIGHT, method="gmres", rtol=1e-12, restart=3, maxiter=2, callback=found.append,
+                    callback_type="x")
+        self.assertEqual(len(found), 2)
+
+        def ends(_):
+            found.append(1)
+            raise StopIteration("enough")
+
+        found = []
+        self.assertRaisesRegex(StopIteration, "enough", cbgen.solve, system(), RIGHT, callback=ends, callback_type="x")
+        self.assertEqual(found, [1])
+        self.assertRaisesRegex(ValueError, "it is 'pr_norm' or 'x'", cbgen.solve, system(), RIGHT, callback=ends,
+                               callback_type="legacy")
 
     def test_rounds_of_gmres(self):
         matrix, residuals = system(False), []
@@ -168,7 +202,7 @@ class Solve(FakeCase):
         matrix = system()
         operator = cbgen.compile(matrix, values="mutable")
         for kind, words, *arguments, more in (
-                (ValueError, "it is one of cg, bicgstab", operator, RIGHT, {"method": "power"}),
+                (ValueError, "it is one of cg, cg-mixed, bicgstab", operator, RIGHT, {"method": "power"}),
                 (cbgen.ArgumentError, "'restart' is 65", operator, RIGHT, {"method": "gmres", "restart": 65}),
                 (ValueError, "square", cbgen.compile(matrix[:50]), RIGHT[:50], {}),
                 (ValueError, "at least 1", operator, RIGHT, {"maxiter": 0}),

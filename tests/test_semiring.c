@@ -61,7 +61,7 @@ static void add_in_turn(struct kernel_batch *batch, const char *recipe, int numb
              (struct wish){.matrix = (turn * 5 + round) % MATRICES,
                            .type = (turn + round) % CB_PRECISION_COUNT,
                            .form = (turn + round + round / FORMS) % FORMS,
-                           .fixed = (turn + round / 2) % 2,
+                           .fixed = (turn + turn / CB_PRECISION_COUNT + round / 2) % 2,
                            .semiring = turn % OTHERS,
                            .values = turn + round});
   }

@@ -495,7 +495,7 @@ class Verify(Case):
         self.check(0, "", "verify", self.path("n.cu"))
 
     def test_every_type(self):
-        for number, name in enumerate(("f64", "f32", "f32-f64", "f16-f32", "bf16-f32", "f16", "bf16")):
+        for number, name in enumerate(("f64", "f32", "f32-f64", "f16-f32", "bf16-f32", "f16", "bf16", "split-f64")):
             values = ("data", "fixed")[number % 2]
             self.check(0, "", "generate:fe3,n=3", f"--type={name}", f"--values={values}", "-o", self.path("k.cu"))
             self.check(0, "", "verify", self.path("k.cu"), "--arch=sm_90")

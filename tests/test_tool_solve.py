@@ -69,7 +69,8 @@ class Solve(unittest.TestCase):
         self.assertLessEqual(max(found) - min(found), 1)
         self.assertIn("form      graph\n", self.check(0, "", file, "--program-form=graph"))
         self.check(2, "it takes grid, cluster, block or graph", file, "--program-form=circle")
-        self.check(3, "'gmres' has no program form 'graph'", file, "--method=gmres", "--program-form=graph")
+        report = json.loads(self.check(0, "", file, "--method=gmres", "--program-form=graph", "--json"))
+        self.assertEqual((report["form"], report["reason"]), ("graph", "converged"))
 
     def numbers(self, name):
         with open(self.path(name), encoding="utf-8") as file:

@@ -454,7 +454,7 @@ static void kernels_compile_for_every_target(void **state) {
     const char *arch;
     enum cb_type stored;
   } targets[] = {{"sm_80", CB_F64},  {"sm_89", CB_F32},  {"sm_90", CB_F64}, {"sm_90", CB_F32},
-                 {"sm_90", CB_BF16}, {"sm_100", CB_F64}, {"sm_100", CB_F16}};
+                 {"sm_90", CB_BF16}, {"sm_90", CB_SPLIT}, {"sm_80", CB_SPLIT}, {"sm_100", CB_F64}, {"sm_100", CB_F16}};
   struct cb_diag diag = {0};
   struct cb_nvrtc *nvrtc = NULL;
   if (cb_nvrtc_open(&nvrtc, NULL, &diag) == CB_ERR_MISSING) {

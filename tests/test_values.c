@@ -5,6 +5,7 @@
 
 #include "analysis/plan/assignment.h"
 #include "base/real.h"
+#include "base/split.h"
 
 #include <float.h>
 #include <math.h>
@@ -194,6 +195,7 @@ static double decode(const struct product *product, int number, int64_t slot) {
   const int table = array_with_role(region, CB_ROLE_TABLE);
   if (region->value_storage == CB_VALUES_EQUAL) return region->value_table[0];
   const unsigned char *slots = product->blob.bytes + cb_blob_offset(product->plan, number, holder_of(region));
+  if (region->value_type == CB_SPLIT) return cb_split_get(slots, region->value_slots, slot);
   if (region->value_storage == CB_VALUES_PLAIN) return cb_real_get(slots, region->value_type, slot);
   assert_in_range(slots[slot], 0, region->table_count - 1);
   assert_int_equal(table < 0, region->table_baked);

@@ -360,7 +360,7 @@ static const struct flag flag_table[] = {
     {"row", 0, "R", CB_TAKES_WHY, "the row of y whose thread blocks to look at, from 0", set_row},
     {"block", 0, "B", CB_TAKES_TRACE, "the thread block whose rows to trace, from 0", set_block},
     {"kernel", 0, "kernel.cu", CB_TAKES_TRACE, "execute this text, which was made for the matrix", set_kernel},
-    {"method", 0, "NAME", CB_TAKES_SOLVE, "cg, bicgstab, minres, gmres, chebyshev, jacobi, power or pagerank (cg)", set_method},
+    {"method", 0, "NAME", CB_TAKES_SOLVE, "cg|cg-mixed|bicgstab|minres|gmres|chebyshev|jacobi|power|pagerank (cg)", set_method},
     {"rhs", 0, "ones|product|FILE", CB_TAKES_SOLVE, "right side: ones, A times ones, or a number for each row (ones)",
      set_rhs},
     {"tolerance", 0, "T", CB_TAKES_SOLVE, "residual's norm, of that of the right side (1e-8; 1e-5 with f32)", set_tolerance},

@@ -61,17 +61,17 @@ static enum cb_status add_own(struct families *families, struct cb_text *text, c
   return CB_OK;
 }
 
-/* A program's stages, with a type's vectors; nothing if it has none. */
+/* A program's stages, with a type's vectors. */
 static enum cb_status add_stages(struct families *families, const struct cb_program *program, enum cb_type type,
                                  struct cb_diag *diag) {
-  const struct cb_program_sizes sizes = {0};
+  const struct cb_program_sizes sizes = {.restart = 1}; /* any: the text does not depend on it */
   struct cb_stages_plan plan;
   struct cb_text text = {0};
   char name[64];
+  if (program->staged) program = program->staged;
   snprintf(name, sizeof name, "stages of %s, %s", program->name, cb_type_short(type));
   enum cb_status s = cb_stages_text(&text, &plan, program, type, type, &sizes, diag);
-  if (s == CB_ERR_UNSUPPORTED) s = CB_OK; /* it has none */
-  else if (!s) s = add_own(families, &text, name, diag);
+  if (!s) s = add_own(families, &text, name, diag);
   cb_text_release(&text);
   return s;
 }
@@ -96,11 +96,11 @@ static enum cb_status add_modules(struct families *families, struct cb_diag *dia
   struct cb_text text = {0};
   enum cb_status s = cb_hasher_text(&text, diag);
   if (!s) s = add_own(families, &text, "hashing kernels", diag);
-  for (int stored = 0; stored < CB_PACKER_SOURCES && !s; stored++) {
+  for (int stored = 0; stored < CB_PACKER_SLOTS && !s; stored++) {
     char name[64];
-    snprintf(name, sizeof name, "packing kernels, %s", cb_type_short((enum cb_type)stored));
+    snprintf(name, sizeof name, "packing kernels, %s", cb_type_short(cb_packer_slots[stored]));
     text = (struct cb_text){0};
-    s = cb_packer_text(&text, (enum cb_type)stored, diag);
+    s = cb_packer_text(&text, cb_packer_slots[stored], diag);
     if (!s) s = add_own(families, &text, name, diag);
   }
   for (int set = 0; cb_kernel_sets[set].name && !s; set++) {
@@ -279,7 +279,7 @@ static enum cb_status take(struct families *families, struct cb_diag *diag) {
 
 static enum cb_status run_families(const struct cb_call *call, struct cb_diag *diag) {
   struct families families = {.call = call, .arch = call->arches_count ? call->arches[0] : "sm_90"};
-  families.list = cb_calloc(MOST + CB_PACKER_SOURCES + CB_MOST_SETS + MOST_STAGES + 1, sizeof *families.list);
+  families.list = cb_calloc(MOST + CB_PACKER_SLOTS + CB_MOST_SETS + MOST_STAGES + 1, sizeof *families.list);
   if (!families.list) return cb_fail_memory(diag, "families", MOST * sizeof *families.list);
   enum cb_status s = take(&families, diag);
   if (!s && !call->quiet) s = cb_print(&families.report, diag);

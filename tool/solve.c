@@ -245,7 +245,8 @@ static const char *reason_of(const struct solution *solution) {
                                       [CBGEN_REASON_CONVERGED] = "converged",
                                       [CBGEN_REASON_ITERATIONS] = "no convergence",
                                       [CBGEN_REASON_BREAKDOWN] = "breakdown",
-                                      [CBGEN_REASON_NOT_A_NUMBER] = "not a number"};
+                                      [CBGEN_REASON_NOT_A_NUMBER] = "not a number",
+                                      [CBGEN_REASON_STOPPED] = "stopped"};
   return words[solution->outcome.reason];
 }
 

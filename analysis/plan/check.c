@@ -66,6 +66,8 @@ static enum cb_status check_region(const struct cb_region *region, struct cb_dia
     if (array->storage == CB_STORED) bytes += array->count * (int64_t)cb_type_size(array->type);
     if (array->role != CB_ROLE_VALUES && array->role != CB_ROLE_MIXED) continue;
     slots_arrays++;
+    if (array->role == CB_ROLE_MIXED && region->value_type == CB_SPLIT)
+      return BROKEN("region '%s' has split values among other bytes", region->name);
     slots += array->count * (int64_t)cb_type_size(array->type) / (int64_t)cb_type_size(region->value_type);
   }
   if (bytes != region->bytes) return BROKEN("region '%s': bytes do not add up", region->name);

@@ -10,6 +10,7 @@
 #include "analysis/plan/symmetry.h"
 #include "base/memory.h"
 #include "base/real.h"
+#include "base/split.h"
 
 #include <string.h>
 
@@ -207,10 +208,16 @@ static enum cb_status gather_values(const struct cb_slot_map *map, int64_t slots
       ((double *)to)[slot] = values[k];
       continue;
     }
-    cb_real_set(to, type, slot, values[k]);
+    if (type == CB_SPLIT) cb_split_set(to, slots, slot, values[k]);
+    else cb_real_set(to, type, slot, values[k]);
     if (cb_real_overflows(values[k], type) && k < lost) lost = k;
   }
   if (lost == CB_NO_NONZERO) return CB_OK;
+  if (type == CB_SPLIT)
+    return cb_fail(diag, CB_ERR_LIMIT,
+                   "nonzero %llu (counted from 0) is %g, which has no split form: sizes go from 2^-126 to 3.4e38; choose "
+                   "another 'type'",
+                   (unsigned long long)lost, values[lost]);
   return cb_fail(diag, CB_ERR_LIMIT, "nonzero %llu (counted from 0) is %g: beyond the range of %s; choose another 'type'",
                  (unsigned long long)lost, values[lost], cb_type_short(type));
 }

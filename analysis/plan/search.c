@@ -135,7 +135,7 @@ int cb_search_is_by_profile(const struct cb_options *options) {
   cb_options_default(&usual);
   const int asked = options->search == CB_SEARCH_PROFILE || options->search == CB_SEARCH_READY;
   const int promised = cb_promises_symmetry(options);
-  return asked && !promised && options->values == usual.values &&
+  return asked && !promised && options->type != CB_PRECISION_SPLIT_F64 && options->values == usual.values &&
          options->semiring == usual.semiring && options->atomics == usual.atomics && options->commit == usual.commit &&
          options->fuse == usual.fuse && options->long_row == usual.long_row &&
          !memcmp(options->settings, usual.settings, sizeof usual.settings);

@@ -52,7 +52,7 @@ static enum cb_status choose_values(const struct cb_builder *builder, struct cb_
                                     struct cb_diag *diag) {
   if (builder->plan->values_fixed && !builder->values && builder->plan->nnz)
     return cb_fail(diag, CB_ERR_ARGUMENT, "fixed values must be there when the matrix is analysed");
-  if (builder->plan->values_fixed) {
+  if (builder->plan->values_fixed && region_builder->matrix_type != CB_SPLIT) { /* heads are what all split ones have */
     region_builder->matrix_values = builder->values;
     region_builder->values = cb_alloc(1, sizeof *region_builder->values);
     if (!region_builder->values) return cb_fail_memory(diag, "values", sizeof *region_builder->values);

@@ -9,7 +9,8 @@
  *   scalars   statements whose `in`, `out` and `inout` names are scalars: every thread computes them
  *   stop      the same, with an `out stop`: other than 0, the program goes to its last section, and that is the reason
  *   go        the same, with an `out go`: other than 0, the program goes on with the step's section
- *   template  a definition of templates/steps.cu.in, which says what it does
+ *   template  a definition of templates/steps.cu.in, which says what it does; in programs of the form "graph" with a
+ *             basis one of templates/stages.cu.in
  *   call      the caller's preconditioner makes the vector `to` of `from`: of the form "graph" alone
  *   columns   as rows, for each column: of a program of the form "graph" that has vectors of two lengths
  *   count     an iteration is over
@@ -87,6 +88,7 @@ struct cb_section {
   int next; /* section that follows; the last one has none, and its first sum is the true residual's square */
   const char *before; /* rows statements without reductions, of which `from` is an inout; NULL: none */
   const char *old;    /* a vector of the program's own where `from` is while it is made anew; NULL: made in place */
+  int heads;          /* 1: the product is that with heads of split values */
   int transposed;     /* the product is with the transposed matrix: form "graph" alone */
   int times; /* so often it is executed, with its neighbours of the same number, before others get their turn, which
               * costs nothing but what it does: form "graph" alone. The first of them and what follows begin with a
@@ -116,9 +118,12 @@ struct cb_program {
   const struct cb_told *told;     /* the outcome; ends with a member NULL. NULL: struct cb_program_outcome */
   const char *const *columns; /* which vectors are as long as a row of the matrix; others are as long as a column. NULL:
                                * the matrix is square */
+  const struct cb_program *staged; /* the same method for the form "graph", where that has other steps; else NULL */
   int blocks_per_sm;      /* as many thread blocks as steps have registers for; 0: the usual number */
   struct cb_section sections[CB_MOST_SECTIONS];
   int sections_count;
+  int inner; /* of the sections that repeat the first, if it repeats by itself most of the time: then the others'
+              * products are executed only where it is left. 0: there is none. Of the form "graph" alone */
 };
 
 /* Reasons to stop, as the texts have them, and as the outcome tells them. */
@@ -126,7 +131,8 @@ enum cb_reason {
   CB_REASON_CONVERGED = 1,
   CB_REASON_ITERATIONS = 2,
   CB_REASON_BREAKDOWN = 3,
-  CB_REASON_NOT_A_NUMBER = 4
+  CB_REASON_NOT_A_NUMBER = 4,
+  CB_REASON_STOPPED = 5 /* from the host */
 };
 
 /* What residuals are multiplied by: nothing, the inverse of a diagonal that the caller gives, or the inverses of dense
@@ -136,6 +142,9 @@ enum cb_preconditioning { CB_PLAIN, CB_DIAGONAL, CB_BLOCKS, CB_CALLED };
 
 /* The program of that name. NULL: there is none. */
 const struct cb_program *cb_program_find(const char *name, enum cb_preconditioning preconditioning);
+
+/* Whether some product is with heads, so that it takes an operator with split values. */
+int cb_program_has_heads(const struct cb_program *program);
 
 /* The names of all, one by one; NULL behind the last. */
 const char *cb_program_name(int number);

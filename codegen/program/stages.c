@@ -48,6 +48,7 @@ struct writer {
   int acts, stages_count;
   int state;             /* that the next stage reads */
   int most_sums;
+  int basis_board, basis_sums; /* where a basis has its sums, and how many: a length follows */
 };
 
 /* ---- numbers of pieces */
@@ -137,8 +138,25 @@ static void add_rows(struct writer *writer, struct pieces *pieces, int section, 
 }
 
 /* Of templates those of blocks, which read what other threads have written. */
+/* A definition of a basis. Each reads what others have left behind, so that it begins a piece; one leads around the two
+ * that follow it. */
+static void add_basis(struct writer *writer, struct pieces *pieces, int section, const struct cb_step *step) {
+  struct cb_scope scope = {0};
+  const int scaled = cb_writer_has(writer->base.program->work, "d");
+  if (current(pieces)->length) end_piece(writer, pieces, section, &(struct piece){.begins = APART});
+  cb_scope_optional(&scope, "scale", scaled ? "load_vector(pointers.d_ + row) * " : "");
+  cb_scope_optional(&scope, "board", cb_writer_number(&writer->base, writer->basis_board));
+  cb_scope_optional(&scope, "length", cb_writer_number(&writer->base, writer->basis_board + writer->basis_sums));
+  cb_scope_optional(&scope, "grow", cb_writer_number(&writer->base, number_of(section, pieces->count + 1)));
+  expand(writer, current(pieces), step->text, &scope);
+}
+
 static void add_template(struct writer *writer, struct pieces *pieces, int section, const struct cb_step *step) {
   struct cb_scope scope = {0};
+  if (writer->base.program->basis) {
+    add_basis(writer, pieces, section, step);
+    return;
+  }
   end_piece(writer, pieces, section, &(struct piece){.begins = APART});
   cb_scope_placeholder(&scope, "rows", "for (int64_t row = first_row; row < rows; row += row_step) {");
   cb_scope_placeholder(&scope, "order", "rows");
@@ -298,6 +316,10 @@ static void add_before(struct writer *writer, const struct slot *slot) {
   }
 }
 
+static enum cb_act_product product_of(const struct cb_section *section) {
+  return section->heads ? CB_WITH_HEADS : section->transposed ? CB_OF_TRANSPOSED : CB_OF_MATRIX;
+}
+
 static void add_slot(struct writer *writer, const struct slot *slot) {
   const struct cb_program *program = writer->base.program;
   const struct cb_section *first = &program->sections[slot->sections[0]];
@@ -306,7 +328,7 @@ static void add_slot(struct writer *writer, const struct slot *slot) {
     if (writer->sections[slot->sections[i]].count > most) most = writer->sections[slot->sections[i]].count;
   if (first->from) {
     close_stage(writer);
-    add_act(writer, CB_ACT_PRODUCT, first->transposed, vector_number(program, first->from),
+    add_act(writer, CB_ACT_PRODUCT, product_of(first), vector_number(program, first->from),
             vector_number(program, first->to));
   }
   for (int j = 0; j < most; j++) {
@@ -347,14 +369,16 @@ static int first_of_body(const struct cb_program *program) {
   return first;
 }
 
-static int is_simple(const struct cb_section *section) {
+static int is_simple(const struct cb_program *program, const struct cb_section *section) {
   for (int k = 0; k < CB_MOST_STEPS; k++)
-    if (section->steps[k].kind == CB_STEP_TEMPLATE || section->steps[k].kind == CB_STEP_CALL) return 0;
+    if ((section->steps[k].kind == CB_STEP_TEMPLATE && !program->basis) || section->steps[k].kind == CB_STEP_CALL)
+      return 0;
   return section->from && !section->before && section->times < 2 && !section->transposed;
 }
 
-static int go_together(const struct cb_section *a, const struct cb_section *b) {
-  return is_simple(a) && is_simple(b) && !strcmp(a->from, b->from) && !strcmp(a->to, b->to);
+static int go_together(const struct cb_program *program, const struct cb_section *a, const struct cb_section *b) {
+  return is_simple(program, a) && is_simple(program, b) && a->heads == b->heads && !strcmp(a->from, b->from) &&
+         !strcmp(a->to, b->to);
 }
 
 static int make_slots(struct slot *slots, const struct cb_program *program, int first) {
@@ -362,7 +386,7 @@ static int make_slots(struct slot *slots, const struct cb_program *program, int 
   for (int section = first; section < last_of(program); section++) {
     const struct cb_section *own = &program->sections[section];
     int slot = 0;
-    while (slot < count && !go_together(&program->sections[slots[slot].sections[0]], own)) slot++;
+    while (slot < count && !go_together(program, &program->sections[slots[slot].sections[0]], own)) slot++;
     if (slot == count) slots[count++] = (struct slot){0};
     slots[slot].sections[slots[slot].count++] = section;
   }
@@ -431,9 +455,24 @@ static void add_begin(struct writer *writer, int sections, const struct slot *bo
   writer->plan->begin = writer->acts;
 }
 
-static void add_body(struct writer *writer, const struct slot *slots, int count) {
+/* The first slot by itself, which may be followed by itself, or by the next one. How many slots that are. */
+static int add_inner(struct writer *writer, const struct slot *slots) {
+  const struct cb_program *program = writer->base.program;
   const struct loop loop = begin_loop(writer);
-  add_slots(writer, slots, count, slots);
+  if (!program->inner) return 0;
+  add_slot(writer, &slots[0]);
+  add_before(writer, &slots[0]);
+  add_before(writer, &slots[1]);
+  close_loop(writer, &loop);
+  writer->plan->inner = writer->acts - writer->plan->begin;
+  writer->plan->again = number_of(program->inner, 0);
+  return 1;
+}
+
+static void add_body(struct writer *writer, const struct slot *slots, int count) {
+  const int first = add_inner(writer, slots);
+  const struct loop loop = begin_loop(writer);
+  add_slots(writer, slots + first, count - first, slots);
   close_loop(writer, &loop);
   writer->plan->body = writer->acts - writer->plan->begin;
 }
@@ -555,6 +594,7 @@ static void add_head(struct writer *writer, struct cb_text *text) {
     cb_scope_section(&scope, "blocks");
     cb_scope_placeholder(&scope, "block", cb_writer_number(&writer->base, writer->sizes.block_size));
   }
+  if (writer->base.program->basis) cb_scope_section(&scope, "basis");
   expand(writer, text, "head", &scope);
 }
 
@@ -562,6 +602,11 @@ static void add_rest(struct writer *writer, struct cb_text *text) {
   struct cb_scope functions = {0}, begin = {0};
   cb_scope_placeholder(&functions, "most_sums", cb_writer_number(&writer->base, writer->most_sums));
   expand(writer, text, "functions", &functions);
+  if (writer->base.program->basis) {
+    struct cb_scope basis = {0};
+    cb_scope_placeholder(&basis, "most", cb_writer_number(&writer->base, CB_MOST_RESTART));
+    expand(writer, text, "basis", &basis);
+  }
   const int copies = writer->base.program->copied != NULL;
   cb_scope_placeholder(&begin, "callers", copies ? copied_text(writer, begin_parameter) : "const vector_t *b, vector_t *x, ");
   cb_scope_placeholder(&begin, "kept", copies ? copied_text(writer, given_value) : "b, x, ");
@@ -578,13 +623,26 @@ static void add_rest(struct writer *writer, struct cb_text *text) {
   text->failed |= writer->stages.failed | writer->open.failed;
 }
 
+/* A pass over the basis makes FEW of its sums, and one more. */
+static void begin_basis(struct writer *writer) {
+  enum { FEW = 7, TRIANGLE = CB_MOST_RESTART * (CB_MOST_RESTART + 1) / 2 };
+  writer->basis_board = writer->plan->sums;
+  writer->basis_sums = (FEW + 1) * (int)cb_divide_up(CB_MOST_RESTART, FEW);
+  writer->plan->sums += writer->basis_sums + 1;
+  writer->most_sums = FEW + 1;
+  writer->plan->basis = writer->sizes.restart + 1;
+  writer->plan->small = TRIANGLE + 4 * CB_MOST_RESTART; /* coefficients, sines, cosines and the right side */
+}
+
 /* Sections first, so that all scalars are known. */
 static void write(struct writer *writer, struct cb_text *text, int first) {
   const struct cb_program *program = writer->base.program;
   struct slot slots[CB_MOST_SECTIONS];
   const int count = make_slots(slots, program, first);
+  if (program->basis) begin_basis(writer);
   for (int i = 0; i < program->sections_count && !writer->base.status; i++) make_section(writer, i);
   if (writer->base.status) return;
+  for (const char *const *at = program->scalars; *at; at++) cb_writer_add_scalar(&writer->base, *at);
   writer->plan->states = 1;
   add_begin(writer, first, &slots[0]);
   add_body(writer, slots, count);
@@ -635,8 +693,10 @@ enum cb_status cb_stages_text(struct cb_text *text, struct cb_stages_plan *plan,
   *writer = (struct writer){
       .base = {.program = program, .vector = vector, .sum = sum, .diag = diag}, .plan = plan, .sizes = *sizes};
   enum cb_status s = CB_OK;
-  if (program->basis || first < 0)
+  if (first < 0)
     s = cb_fail(diag, CB_ERR_UNSUPPORTED, "method '%s' has no program form 'graph'", program->name);
+  else if (program->basis && (sizes->restart < 1 || sizes->restart > CB_MOST_RESTART))
+    s = cb_fail(diag, CB_ERR_ARGUMENT, "'restart' is %d; it is 1 to %d", sizes->restart, CB_MOST_RESTART);
   else if (has_blocks(program) && (sizes->block_size < 2 || sizes->block_size > CB_MOST_BLOCK))
     s = cb_fail(diag, CB_ERR_ARGUMENT, "'block_size' is %d; it is 2 to %d", sizes->block_size, CB_MOST_BLOCK);
   if (!s) {

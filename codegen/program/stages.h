@@ -11,7 +11,7 @@
  *
  * A plan says in which order stages, products and the caller's preconditioner are executed: those of the beginning,
  * those of a body until `at` is `done`, and those of the end. The body may be that of a conditional node of a CUDA
- * graph, or of a loop on the host. */
+ * graph, or of a loop on the host; and so may be the first part of it. */
 #ifndef CBGEN_CODEGEN_PROGRAM_STAGES_H
 #define CBGEN_CODEGEN_PROGRAM_STAGES_H
 
@@ -27,9 +27,11 @@ enum {
 
 enum cb_act_kind {
   CB_ACT_STAGE,   /* kernel CB_STAGE_KERNEL with `number` behind it */
-  CB_ACT_PRODUCT, /* to = A from; `number` 1: of the transposed matrix */
+  CB_ACT_PRODUCT, /* to = A from; `number`: enum cb_act_product */
   CB_ACT_CALL     /* the caller's preconditioner: to = its of from */
 };
+
+enum cb_act_product { CB_OF_MATRIX, CB_OF_TRANSPOSED, CB_WITH_HEADS /* of split values */ };
 
 /* Vectors are counted as the program lists them: given, then own. */
 struct cb_act {
@@ -48,24 +50,29 @@ struct cb_stages_plan {
   struct cb_group groups[CB_MOST_GROUPS]; /* in their order, none over the end of a part */
   int groups_count;
   int begin, body, end;  /* how many acts each part has */
+  int inner;             /* so many of the body's are a body of their own, repeated while `at` is `again`; 0: none */
+  int again;
   int states;            /* structs of the state; the beginning writes number 0 */
   int turn;              /* which of them the body begins and ends with */
   int done;              /* what `at`, its first int, is when the body is left */
   int64_t state_bytes, given_bytes; /* at most; 16 divides them */
   int sums;              /* numbers on the board for each thread block */
+  int basis;             /* vectors of a basis, cb_program_stride apart; 0: there is none */
+  int64_t small;         /* numbers that its coefficients take, in memory behind it */
 };
 
 #define CB_STAGE_KERNEL "cbgen_stage_" /* and a number from 0 */
 #define CB_STAGE_BEGIN "cbgen_begin"
 
 /* The text, and what to execute. Parameters of a stage: the struct of pointers (vectors as the program lists them, the
- * board), what is given, the state's structs to read and to write, thread blocks (int), rows (int64_t). Those of the
- * beginning: pointers; what is given and the state's struct 0, to be written; the caller's b and x, the history or
- * NULL, the outcome; the program's parameters as numbers of the sums' type; the most iterations, thread blocks (int),
- * rows. In a program with vectors of two lengths columns (int64_t) stand behind the rows, and in one with `copied`
- * vectors these stand in the place of b and x.
+ * basis and its coefficients if there is one, the board), what is given, the state's structs to read and to write,
+ * thread blocks (int), rows (int64_t). Those of the beginning: pointers; what is given and the state's struct 0, to be
+ * written; the caller's b and x, the history or NULL, the outcome; the program's parameters as numbers of the sums'
+ * type; the most iterations, thread blocks (int), rows. In a program with vectors of two lengths columns (int64_t)
+ * stand behind the rows, and in one with `copied` vectors these stand in the place of b and x. A struct of the state
+ * begins with three ints, `at`, iterations and the reason, and behind them the residual's square, of the sums' type.
  *
- * `sizes`: block_size counts alone. CB_ERR_UNSUPPORTED: the method has no stages ("gmres"). */
+ * `sizes`: the restart is a limit, which the text does not know; the program has it as a parameter. */
 enum cb_status cb_stages_text(struct cb_text *text, struct cb_stages_plan *plan, const struct cb_program *program,
                               enum cb_type vector, enum cb_type sum, const struct cb_program_sizes *sizes,
                               struct cb_diag *diag);

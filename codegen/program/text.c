@@ -526,6 +526,8 @@ static enum cb_status check(const struct cb_program_request *request, struct cb_
     return cb_fail(diag, CB_ERR_UNSUPPORTED, "method '%s' needs program form 'graph'", request->program->name);
   if (cb_program_calls(request->program))
     return cb_fail(diag, CB_ERR_UNSUPPORTED, "a preconditioner of the caller's needs program form 'graph'");
+  if (request->program->inner)
+    return cb_fail(diag, CB_ERR_UNSUPPORTED, "method '%s' needs program form 'graph'", request->program->name);
   if (!request->launches_count || request->launches_count > CB_PROGRAM_LAUNCHES)
     return cb_fail(diag, CB_ERR_UNSUPPORTED, "a program takes products of 1 to %d launches, not %d", CB_PROGRAM_LAUNCHES,
                    request->launches_count);

@@ -127,7 +127,8 @@ static enum cb_status make_comparer(struct cb_work *work, const struct cb_shared
   enum cb_status s = cb_work_canonical(work);
   if (!s) s = cb_session_nvrtc(request->session, &nvrtc, work->diag);
   if (!s && packs)
-    s = cb_session_packer(request->session, work->kept.cache, shared->image.matrix_type, &packer, work->diag);
+    s = cb_session_packer(request->session, work->kept.cache, cb_type_of_number(shared->image.matrix_type), &packer,
+                          work->diag);
   if (s) return s;
   const struct cb_comparing from = {.device = checks->device,
                                     .nvrtc = nvrtc,

@@ -83,7 +83,8 @@ static void fill(cbgen_info *info, const cbgen_operator *op) {
   info->cols = image->cols;
   info->nnz = image->nnz;
   info->entries = image->entries;
-  info->matrix_type = (cbgen_type)image->matrix_type;
+  info->matrix_type = (cbgen_type)cb_type_of_number(image->matrix_type);
+  info->split = image->matrix_type == CB_SPLIT;
   info->vector_type = (cbgen_type)image->vector_type;
   info->sum_type = (cbgen_type)image->sum_type;
   info->values = (cbgen_values)image->values;

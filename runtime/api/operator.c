@@ -368,6 +368,11 @@ static enum cb_status take_device_scalars(struct cb_operands *operands, const st
 /* A product with an epilogue, or one without. */
 static enum cb_status check_epilogue(struct cb_operands *operands, const struct cb_operator_info *info,
                                      const cbgen_product *product, struct cb_diag *diag) {
+  if (product->heads != 0 && product->heads != 1)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'heads' of the product is %d; it is 0 or 1", product->heads);
+  if (product->heads && info->matrix_type != CB_SPLIT)
+    return cb_fail(diag, CB_ERR_ARGUMENT,
+                   "this operator's values are not split, so that they have no heads: set 'split' of the request");
   if (product->alpha_device || product->beta_device)
     return cb_fail(diag, CB_ERR_ARGUMENT,
                    "the product has 'alpha_device' or 'beta_device', and the operator was compiled without "
@@ -426,6 +431,9 @@ static enum cb_status multiply(cbgen_operator *op, cbgen_product *product, struc
   s = take_z(device, info, product, diag);
   if (!s && info->statements)
     s = cb_operator_apply(op->op, (cb_device_ptr)(uintptr_t)product->x, &operands, product->stream, diag);
+  else if (!s && product->heads)
+    s = cb_operator_multiply_heads(op->op, product->alpha, (cb_device_ptr)(uintptr_t)product->x, product->beta,
+                                   (cb_device_ptr)(uintptr_t)product->y, product->stream, diag);
   else if (!s)
     s = cb_checks_multiply(op->shared->checks, op->op, product, diag);
   if (together) pthread_mutex_unlock(&op->launching);
@@ -656,6 +664,14 @@ static enum cb_status make_copy(cbgen_operator **out, const cbgen_operator *op, 
   return s;
 }
 
+/* Whether all that were renewed have a split form. */
+static enum cb_status check_split(const struct cb_shared *shared, struct CUstream_st *stream, struct cb_diag *diag) {
+  int lost = 0;
+  if (shared->image.matrix_type != CB_SPLIT || !shared->updater) return CB_OK;
+  const enum cb_status s = cb_updater_take_lost(shared->updater, stream, &lost, diag);
+  return !s && lost ? cb_fail_range(CB_SPLIT, diag) : s;
+}
+
 /* As renew, but from the host through memory that is only for this. */
 static enum cb_status put_values(const struct cb_shared *copy, const cbgen_update *update, struct cb_diag *diag) {
   const struct cb_device *device = copy->session->device;
@@ -669,6 +685,7 @@ static enum cb_status put_values(const struct cb_shared *copy, const cbgen_updat
   if (!s) s = cb_device_upload(device, buffer, update->values, bytes, "values", diag);
   if (!s) s = cb_updater_run(copy->updater, (enum cb_type)update->value_type, buffer, NULL, diag);
   if (!s) s = cb_device_wait(device, "packing values", diag);
+  if (!s) s = check_split(copy, NULL, diag);
   cb_device_free(device, buffer);
   cb_device_leave(device);
   return s;
@@ -711,16 +728,17 @@ cbgen_status cbgen_operator_copy(cbgen_operator *op, const cbgen_update *values,
   return cb_operator_report(op, s, &diag);
 }
 
-/* ---- symmetry */
+/* ---- what values must be */
 
-static enum cb_status check_symmetry(const struct cb_shared *shared, struct CUstream_st *stream, struct cb_diag *diag) {
+static enum cb_status check_values(const struct cb_shared *shared, struct CUstream_st *stream, struct cb_diag *diag) {
   int entered = 0;
-  if (!shared->pairs)
+  if (!shared->pairs && shared->image.matrix_type != CB_SPLIT)
     return cb_fail(diag, CB_ERR_ARGUMENT,
                    "nothing is checked: the operator was not compiled with the option 'check-symmetry' at 'on'");
   enum cb_status s = cb_device_enter_once(shared->session->device, &entered, diag);
   if (s) return s;
-  s = cb_pairs_outcome(shared->pairs, stream, diag);
+  s = check_split(shared, stream, diag);
+  if (!s && shared->pairs) s = cb_pairs_outcome(shared->pairs, stream, diag);
   if (entered) cb_device_leave(shared->session->device);
   return s;
 }
@@ -729,5 +747,5 @@ cbgen_status cbgen_operator_check(cbgen_operator *op, void *stream) {
   struct cb_diag diag;
   if (!op) return CBGEN_ERROR_ARGUMENT;
   diag.message[0] = 0;
-  return cb_operator_report(op, check_symmetry(op->shared, stream, &diag), &diag);
+  return cb_operator_report(op, check_values(op->shared, stream, &diag), &diag);
 }

@@ -22,6 +22,8 @@ static enum cb_status check_asked(const cbgen_request *asked, struct cb_diag *di
     return cb_fail(diag, CB_ERR_ARGUMENT, "'symmetric' is %d; it is one of cbgen_symmetry", (int)asked->symmetric);
   if (asked->device_scalars != 0 && asked->device_scalars != 1)
     return cb_fail(diag, CB_ERR_ARGUMENT, "'device_scalars' is %d; it is 0 or 1", asked->device_scalars);
+  if (asked->split != 0 && asked->split != 1)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'split' is %d; it is 0 or 1", asked->split);
   if (asked->vectors < 0)
     return cb_fail(diag, CB_ERR_ARGUMENT, "'vectors' is %d; it is 0 (one) or more", asked->vectors);
   return CB_OK;
@@ -66,6 +68,23 @@ static void choose_symmetry(struct cb_request *request) {
   if (cb_promises_symmetry(options) && !request->context->has_search) options->search = CB_SEARCH_HOPEFUL;
 }
 
+/* What the context says, else what the values are; split ones are doubles. A profile knows nothing of those. */
+static enum cb_status choose_type(struct cb_request *request, struct cb_diag *diag) {
+  static const char *const types[] = {
+      [CB_F64] = "f64", [CB_F32] = "f32", [CB_F16] = "f16-f32", [CB_BF16] = "bf16-f32"};
+  struct cb_options *options = &request->options;
+  if (!request->context->has_type) {
+    const enum cb_status s = cb_options_set(options, "type", types[request->view.value_type], diag);
+    if (s) return s;
+  }
+  if (request->asked.split && options->type != CB_PRECISION_F64 && options->type != CB_PRECISION_SPLIT_F64)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "split values are doubles, as are vectors and sums: 'type' is %s, and not f64",
+                   cb_precision_names[options->type]);
+  if (request->asked.split) options->type = CB_PRECISION_SPLIT_F64;
+  if (options->type == CB_PRECISION_SPLIT_F64 && !request->context->has_search) options->search = CB_SEARCH_HOPEFUL;
+  return CB_OK;
+}
+
 /* Scalars in device memory are an epilogue of the library's own. */
 static enum cb_status check_device_scalars(const struct cb_request *request, const char *epilogue,
                                            struct cb_diag *diag) {
@@ -103,8 +122,6 @@ static enum cb_status take_epilogue(struct cb_request *request, struct cb_diag *
 
 /* The context's options with what they leave to the matrix and the request. */
 static enum cb_status choose_options(struct cb_request *request, struct cb_diag *diag) {
-  static const char *const types[] = {
-      [CB_F64] = "f64", [CB_F32] = "f32", [CB_F16] = "f16-f32", [CB_BF16] = "bf16-f32"};
   const struct cbgen_context *context = request->context;
   struct cb_options *options = &request->options;
   *options = context->options;
@@ -114,7 +131,8 @@ static enum cb_status choose_options(struct cb_request *request, struct cb_diag 
   if (!context->has_search) choose_search(request); /* set-up plans no recipe in order to compare it */
   choose_vectors(request);
   choose_symmetry(request);
-  s = cb_environment_options(options, context, diag);
+  s = choose_type(request, diag);
+  if (!s) s = cb_environment_options(options, context, diag);
   if (s) return s;
   if (options->values == CB_VALUES_FIXED && cb_asks_mutable(request))
     return cb_fail(diag, CB_ERR_ARGUMENT,
@@ -122,7 +140,7 @@ static enum cb_status choose_options(struct cb_request *request, struct cb_diag 
   if (options->values == CB_VALUES_FIXED) request->asked.values = CBGEN_VALUES_FIXED;
   if (cb_asks_fixed(request)) options->values = CB_VALUES_FIXED;
   else leave_tables_in_memory(options);
-  return context->has_type ? CB_OK : cb_options_set(options, "type", types[request->view.value_type], diag);
+  return CB_OK;
 }
 
 enum cb_status cb_request_take(struct cb_request *request, const cbgen_request *asked, struct cb_diag *diag) {

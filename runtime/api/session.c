@@ -134,7 +134,7 @@ struct cb_session *cb_session_hold(struct cb_session *session) {
 static void release_parts(struct cb_session *session, int is_there) {
   if (!session->device) return;
   const int entered = is_there && !cb_device_enter(session->device, NULL);
-  for (int stored = 0; stored < CB_PACKER_SOURCES; stored++) {
+  for (int stored = 0; stored < CB_PACKER_SLOTS; stored++) {
     if (!entered) session->packers[stored].module = NULL;
     cb_packer_release(&session->packers[stored]);
   }
@@ -340,9 +340,9 @@ enum cb_status cb_session_keep_own(struct cb_session *session, struct cb_cache *
   enum cb_status s = cb_hasher_text(&text, diag);
   if (!s) s = keep_module(session, cache, &module, made, diag);
   module.kind = "packing kernels";
-  for (int stored = 0; stored < CB_PACKER_SOURCES && !s; stored++) {
+  for (int stored = 0; stored < CB_PACKER_SLOTS && !s; stored++) {
     cb_text_release(&text);
-    s = cb_packer_text(&text, (enum cb_type)stored, diag);
+    s = cb_packer_text(&text, cb_packer_slots[stored], diag);
     if (!s) s = keep_module(session, cache, &module, made, diag);
   }
   for (int set = 0; cb_kernel_sets[set].name && !s; set++) {
@@ -425,7 +425,7 @@ enum cb_status cb_session_family(struct cb_session *session, struct cb_cache *ca
 
 static enum cb_status load_packer(struct cb_session *session, const struct module *module, const void *cubin,
                                   size_t bytes, struct cb_diag *diag) {
-  struct cb_packer *packer = &session->packers[module->stored];
+  struct cb_packer *packer = &session->packers[cb_packer_number(module->stored)];
   const enum cb_status s = cb_packer_load(packer, session->device, module->stored, cubin, bytes, diag);
   if (s) cb_packer_release(packer);
   return s;
@@ -435,7 +435,7 @@ enum cb_status cb_session_packer_from(struct cb_session *session, enum cb_type s
                                       const void *cubin, size_t cubin_bytes, const struct cb_packer **packer,
                                       struct cb_diag *diag) {
   const struct module module = {NULL, NULL, load_packer, stored, 0};
-  *packer = &session->packers[stored];
+  *packer = &session->packers[cb_packer_number(stored)];
   return (*packer)->module ? CB_OK : load(session, &module, cubin, cubin_bytes, diag);
 }
 
@@ -443,7 +443,7 @@ enum cb_status cb_session_packer(struct cb_session *session, struct cb_cache *ca
                                  const struct cb_packer **packer, struct cb_diag *diag) {
   struct cb_text text = {0};
   const struct module module = {"packing kernels", &text, load_packer, stored, 0};
-  *packer = &session->packers[stored];
+  *packer = &session->packers[cb_packer_number(stored)];
   if ((*packer)->module) return CB_OK;
   enum cb_status s = cb_packer_text(&text, stored, diag);
   if (!s) s = find_module(session, cache, &module, diag);

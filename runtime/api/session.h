@@ -33,7 +33,7 @@ struct cb_session {
   struct cb_binaries *binaries;                   /* that come with the library; NULL: none, or not needed yet */
   int has_looked;                                 /* for them */
   char nvrtc_path[512];                           /* "": it is looked for */
-  struct cb_packer packers[CB_PACKER_SOURCES]; /* by stored type; loaded when they were needed */
+  struct cb_packer packers[CB_PACKER_SLOTS]; /* by stored type; loaded when they were needed */
   struct cb_hasher hasher;                        /* likewise */
   struct cb_kernels kernels[CB_MOST_SETS];        /* likewise, by their number in cb_kernel_sets */
   int holds_families;                             /* families.h; until the last holder lets go */

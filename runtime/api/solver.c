@@ -33,6 +33,7 @@ SAME(CBGEN_REASON_CONVERGED, CB_REASON_CONVERGED);
 SAME(CBGEN_REASON_ITERATIONS, CB_REASON_ITERATIONS);
 SAME(CBGEN_REASON_BREAKDOWN, CB_REASON_BREAKDOWN);
 SAME(CBGEN_REASON_NOT_A_NUMBER, CB_REASON_NOT_A_NUMBER);
+SAME(CBGEN_REASON_STOPPED, CB_REASON_STOPPED);
 _Static_assert(sizeof(cbgen_outcome) == sizeof(struct cb_program_outcome), "outcomes are laid out alike");
 
 /* ---- what is asked for */
@@ -130,6 +131,11 @@ static enum cb_status take_options(cbgen_solver *solver, const char *method, con
   if (!s) s = check_options(options, info, diag);
   if (s) return s;
   s = find_program(solver, method, diag);
+  if (!s && cb_program_has_heads(solver->program) && info->matrix_type != CB_SPLIT)
+    s = cb_fail(diag, CB_ERR_ARGUMENT,
+                "method '%s' multiplies with heads of values, and this operator's are whole: compile it with 'split', which is type "
+                "split-f64",
+                method);
   if (s) return s;
   set_usual(options, info);
   return CB_OK;
@@ -268,19 +274,26 @@ enum cb_status cb_stages_binary(const struct cb_shared *shared, const struct cb_
   return find_binary(shared, text, 1, compiled, diag);
 }
 
+/* What runs. */
+static const struct cb_program *program_of(const cbgen_solver *solver) {
+  return solver->staged && solver->program->staged ? solver->program->staged : solver->program;
+}
+
 static struct cb_staged_parts staged_parts(const cbgen_solver *solver) {
   const cbgen_solver_options *options = &solver->options;
   const struct cb_operator_info *info = cb_operator_info(solver->op->op);
   return (struct cb_staged_parts){
       .device = solver->op->shared->session->device,
       .op = solver->op->op,
-      .program = solver->program,
+      .program = solver->program->staged ? solver->program->staged : solver->program,
       .plan = &solver->plan,
       .vector = info->vector_type,
       .sum = info->sum_type,
       .given = (cb_device_ptr)(uintptr_t)(options->blocks ? options->blocks : options->diagonal),
       .precondition = options->precondition,
-      .user = options->precondition_user};
+      .user = options->precondition_user,
+      .progress = options->progress,
+      .progress_user = options->progress_user};
 }
 
 static enum cb_status build_staged(cbgen_solver *solver, struct cb_diag *diag) {
@@ -290,10 +303,10 @@ static enum cb_status build_staged(cbgen_solver *solver, struct cb_diag *diag) {
   if (solver->options.thread_blocks)
     return cb_fail(diag, CB_ERR_ARGUMENT, "program form 'graph' takes no 'thread_blocks'");
   cb_text_release(&solver->source);
-  enum cb_status s = cb_stages_text(&solver->source, &solver->plan, solver->program, info->vector_type, info->sum_type,
+  struct cb_staged_parts parts = staged_parts(solver);
+  enum cb_status s = cb_stages_text(&solver->source, &solver->plan, parts.program, info->vector_type, info->sum_type,
                                     &sizes, diag);
   if (!s) s = cb_stages_binary(solver->op->shared, &solver->source, &compiled, diag);
-  struct cb_staged_parts parts = staged_parts(solver);
   parts.cubin = compiled.cubin;
   if (!s) s = cb_staged_load(&solver->staged, &parts, diag);
   cb_compiled_release(&compiled);
@@ -323,10 +336,11 @@ static enum cb_status build_some(cbgen_solver *solver, struct cb_diag *diag) {
   const int is_named = options->program_form && cb_program_form_find(&form, options->program_form);
   struct cb_diag other = {0};
   if (is_named && form.kind == CB_PROGRAM_GRAPH) return build_staged(solver, diag);
-  if (options->precondition && is_named)
-    return cb_fail(diag, CB_ERR_ARGUMENT, "a preconditioner of the caller's needs program form 'graph', not '%.20s'",
-                   options->program_form);
-  if (options->precondition && !options->program_form) return build_staged(solver, diag);
+  const char *needs = options->precondition ? "a preconditioner of the caller's" : "'progress'";
+  const int is_staged = options->precondition || options->progress;
+  if (is_staged && is_named)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "%s needs program form 'graph', not '%.20s'", needs, options->program_form);
+  if (is_staged && !options->program_form) return build_staged(solver, diag);
   const enum cb_status s = build_special(solver, diag);
   const int may_be_staged = s == CB_ERR_UNSUPPORTED || s == CB_ERR_MISSING;
   if (!may_be_staged || options->program_form || options->thread_blocks) return s;
@@ -371,11 +385,12 @@ static enum cb_status take_clone_options(cbgen_solver *clone, const cbgen_solver
   const cbgen_solver_options *options = &clone->options;
   if (s) return s;
   if (clone->program != solver->program || !options->precondition != !made->precondition ||
+      !options->progress != !made->progress ||
       options->restart != made->restart ||
       options->block_size != made->block_size ||
       (options->thread_blocks && options->thread_blocks != made->thread_blocks))
     return cb_fail(diag, CB_ERR_ARGUMENT,
-                   "a clone has the solver's kernel: 'thread_blocks', 'restart', and whether there is a diagonal, are its");
+                   "a clone has the solver's kernel: 'thread_blocks', 'restart', and whether there is a diagonal or 'progress', are its");
   return CB_OK;
 }
 
@@ -461,10 +476,12 @@ static void take_parameters(double *numbers, const cbgen_solver *solver) {
     double number;
   } known[] = {{"relative", options->relative_tolerance}, {"absolute", options->absolute_tolerance},
                {"weight", options->weight},               {"damping", options->damping},
-               {"lowest", options->lowest},               {"highest", options->highest}};
-  for (int i = 0; solver->program->parameters[i]; i++)
+               {"lowest", options->lowest},               {"highest", options->highest},
+               {"restart", options->restart}};
+  const char *const *parameters = program_of(solver)->parameters;
+  for (int i = 0; parameters[i]; i++)
     for (size_t k = 0; k < sizeof known / sizeof *known; k++)
-      if (!strcmp(known[k].name, solver->program->parameters[i])) numbers[i] = known[k].number;
+      if (!strcmp(known[k].name, parameters[i])) numbers[i] = known[k].number;
 }
 
 cbgen_status cbgen_solve(cbgen_solver *solver, const void *b, void *x, void *stream) {

@@ -494,7 +494,7 @@ static unsigned cuda_type(enum cb_type type) {
 
 struct cb_baseline_types cb_baseline_types(struct cb_types types) {
   const enum cb_type x = cb_type_size(types.matrix) == 2 ? types.matrix : types.vector;
-  return (struct cb_baseline_types){types.matrix, x, types.vector, types.sum};
+  return (struct cb_baseline_types){cb_type_of_number(types.matrix), x, types.vector, types.sum};
 }
 
 /* An algorithm that cannot be prepared does not apply, and its reason says why. */

@@ -192,6 +192,7 @@ enum cb_status cb_comparer_create(struct cb_comparer **out, const struct cb_comp
   comparer->device = from->device;
   comparer->packer = from->packer;
   comparer->info = *from->operator_info;
+  comparer->info.matrix_type = cb_type_of_number(comparer->info.matrix_type);
   comparer->records = from->records;
   enum cb_status s = add_kernels(comparer, from, diag);
   if (!s) s = add_pattern(comparer, from->csr, diag);

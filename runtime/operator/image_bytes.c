@@ -349,7 +349,8 @@ static void read_product(struct reader *reader, struct cb_image *image) {
   image->cols = get(reader, 0, CB_MAX_DIMENSION);
   image->nnz = get(reader, 0, MAX_BYTES);
   image->entries = get(reader, image->nnz, MAX_BYTES);
-  image->matrix_type = (enum cb_type)get(reader, CB_F64, CB_BF16);
+  image->matrix_type = (enum cb_type)get(reader, CB_F64, CB_SPLIT);
+  if (!cb_type_is_float(image->matrix_type)) reader->failed = 1;
   image->vector_type = (enum cb_type)get(reader, CB_F64, CB_BF16);
   image->sum_type = (enum cb_type)get(reader, CB_F64, CB_F32);
   image->form = (enum cb_form)get(reader, CB_FORM_AX, CB_FORM_AXPBY);

@@ -19,6 +19,9 @@
 enum { OTHER_ARGUMENTS = 10 + CB_MOST_NAMES }; /* shape, x, y, alpha, beta, carry_sums, carry_counters, an epilogue's
                                                * pointers and its scalars, columns, clocks */
 
+/* Kernels for one vector, where those for several have numbers (enum cb_vector_kernel). */
+enum { ONE_VECTOR = -1, HEADS = -2 };
+
 /* What a kernel gets of one region, as the image has it: parts of `pointers` and `sizes`. */
 struct group {
   const cb_device_ptr *pointers; /* NULL: none */
@@ -28,6 +31,7 @@ struct group {
 struct launch {
   struct CUfunc_st *function;
   struct CUfunc_st *many[CB_VECTOR_KERNELS]; /* the same for several vectors; NULL: there is none */
+  struct CUfunc_st *heads;                   /* the same with heads of split values alone; NULL: there is none */
   unsigned blocks, threads, shared_bytes;
   int first_group, groups;
 };
@@ -210,6 +214,19 @@ static enum cb_status find_vector_kernels(const struct loaded *loaded, struct ke
   return s;
 }
 
+/* The launch's kernel that reads heads alone. */
+static enum cb_status find_heads_kernel(const struct loaded *loaded, struct kernels *kernels,
+                                        const struct cb_image_launch *planned, struct launch *launch,
+                                        struct cb_diag *diag) {
+  const struct cb_driver *driver = loaded->device->driver;
+  char kernel[128];
+  if (loaded->info.matrix_type != CB_SPLIT) return CB_OK;
+  snprintf(kernel, sizeof kernel, "%s_heads", planned->kernel);
+  const enum cb_status s = cb_driver_check(
+      driver, driver->call.module_function(&launch->heads, kernels->module, kernel), diag, "find kernel '%s'", kernel);
+  return s ? s : prepare(loaded, kernels, launch, launch->heads, kernel, diag);
+}
+
 /* The kernel that is launched before these, where X is laid out by rows. */
 static enum cb_status find_copy(const struct loaded *loaded, struct kernels *kernels, const struct cb_image *image,
                                 struct cb_diag *diag) {
@@ -270,6 +287,7 @@ static enum cb_status find_kernels(struct kernels **out, const struct loaded *lo
   for (int i = 0; i < image->launches_count && !s; i++) {
     s = find_kernel(loaded, kernels, &image->launches[i], &kernels->launches[i], diag);
     if (!s) s = find_vector_kernels(loaded, kernels, &image->launches[i], &kernels->launches[i], diag);
+    if (!s) s = find_heads_kernel(loaded, kernels, &image->launches[i], &kernels->launches[i], diag);
   }
   return s ? s : find_copy(loaded, kernels, image, diag);
 }
@@ -601,11 +619,13 @@ static enum cb_status check_scalars(const struct cb_operator_info *info, double 
 
 /* Where the GPU can (sm_90 on), a kernel may start while the one before it in the stream is still ending: it
  * waits for that one's results itself (wait_for_previous in the text). Saves about a microsecond per product.
- * `kernel`: enum cb_vector_kernel; -1: for one vector. */
+ * `kernel`: enum cb_vector_kernel, or one of ONE_VECTOR and HEADS. */
 static cb_cu_result launch_kernel(const struct loaded *loaded, const struct launch *launch, int kernel, int apart,
                                   struct CUstream_st *stream, void **parameters) {
   const struct cb_driver_calls *call = &loaded->device->driver->call;
-  struct CUfunc_st *const function = kernel < 0 ? launch->function : launch->many[kernel];
+  struct CUfunc_st *const function = kernel == ONE_VECTOR ? launch->function
+                                     : kernel == HEADS    ? launch->heads
+                                                          : launch->many[kernel];
   const unsigned times = kernel < 0 ? 1 : (unsigned)cb_share_blocks(&loaded->shares[kernel]);
   const unsigned blocks = launch->blocks * times;
   if (!loaded->overlap || apart)
@@ -636,7 +656,7 @@ struct arguments {
   cb_device_ptr carry_sums, carry_counters;
   cb_device_ptr clocks;
   int apart;              /* launches do not overlap */
-  int kernel;             /* for several vectors: which of them, and where they lie; -1: one vector */
+  int kernel;             /* for several vectors: which of them, and where they lie; else ONE_VECTOR or HEADS */
   struct columns columns;
   int pointers_count, scalars_count; /* of an epilogue */
   cb_device_ptr pointers[CB_MOST_NAMES];
@@ -706,7 +726,7 @@ static struct arguments arguments_of(const struct cb_operator *op, double alpha,
   arguments.carry_counters = op->carry_counters;
   arguments.clocks = op->clocks;
   arguments.apart = op->apart;
-  arguments.kernel = -1;
+  arguments.kernel = ONE_VECTOR;
   arguments.pointers_count = arguments.scalars_count = 0;
   return arguments;
 }
@@ -716,6 +736,16 @@ enum cb_status cb_operator_multiply(const struct cb_operator *op, double alpha, 
   struct arguments arguments = arguments_of(op, alpha, x, beta, y);
   if (op->loaded->statements)
     return cb_fail(diag, CB_ERR_ARGUMENT, "this operator has an epilogue, and the product says nothing of its vectors");
+  const enum cb_status s = check_scalars(&op->loaded->info, alpha, beta, diag);
+  return s ? s : launch_all(op->loaded, &arguments, stream, diag);
+}
+
+enum cb_status cb_operator_multiply_heads(const struct cb_operator *op, double alpha, cb_device_ptr x, double beta,
+                                          cb_device_ptr y, struct CUstream_st *stream, struct cb_diag *diag) {
+  struct arguments arguments = arguments_of(op, alpha, x, beta, y);
+  arguments.kernel = HEADS;
+  if (op->loaded->info.matrix_type != CB_SPLIT)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "this operator's values are in one part, so that there are no heads: compile it with 'split'");
   const enum cb_status s = check_scalars(&op->loaded->info, alpha, beta, diag);
   return s ? s : launch_all(op->loaded, &arguments, stream, diag);
 }
@@ -738,7 +768,7 @@ static int choose_kernel(const struct loaded *loaded, const struct cb_dense *x, 
   const int packed = (int)cb_smaller(left, shares[CB_VECTORS_PACKED].each * shares[CB_VECTORS_PACKED].parts);
   const int strided = (int)cb_smaller(left, shares[CB_VECTORS_STRIDED].each * shares[CB_VECTORS_STRIDED].parts);
   *taken = 1;
-  if (x->entry == 1 && y->entry == 1 && (left == 1 || strided == 1)) return -1;
+  if (x->entry == 1 && y->entry == 1 && (left == 1 || strided == 1)) return ONE_VECTOR;
   *taken = packed;
   if (packed && are_packed(loaded, x, y, packed)) return CB_VECTORS_PACKED;
   const int copied = shares[CB_VECTORS_COPIED].each * shares[CB_VECTORS_COPIED].parts;
@@ -814,7 +844,7 @@ enum cb_status cb_operator_apply(const struct cb_operator *op, cb_device_ptr x, 
                                 .carry_sums = op->carry_sums,
                                 .carry_counters = op->carry_counters,
                                 .clocks = op->clocks,
-                                .kernel = -1};
+                                .kernel = ONE_VECTOR};
   for (int i = 0; i < statements->names_count; i++) {
     if (!cb_name_is_given(&statements->names[i])) continue;
     if (statements->names[i].kind != CB_NAME_SCALAR) {

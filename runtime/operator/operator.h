@@ -50,6 +50,11 @@ void cb_operator_free(struct cb_operator *op);
 enum cb_status cb_operator_multiply(const struct cb_operator *op, double alpha, cb_device_ptr x, double beta,
                                     cb_device_ptr y, struct CUstream_st *stream, struct cb_diag *diag);
 
+/* The same with heads of split values alone, each of which is its value rounded to a float. CB_ERR_ARGUMENT: the
+ * operator's values are not split. */
+enum cb_status cb_operator_multiply_heads(const struct cb_operator *op, double alpha, cb_device_ptr x, double beta,
+                                          cb_device_ptr y, struct CUstream_st *stream, struct cb_diag *diag);
+
 /* A dense matrix whose columns are vectors: entry i of vector v is `i * entry + v * vector` elements behind the first.
  */
 struct cb_dense {

@@ -13,6 +13,8 @@
 
 const struct cb_packer_shape cb_packer_shape = {.threads = 256, .blocks = 8};
 
+const enum cb_type cb_packer_slots[CB_PACKER_SLOTS] = {CB_F64, CB_F32, CB_F16, CB_BF16, CB_SPLIT};
+
 static const char *const kernels[CB_PACKER_SOURCES] = {
     [CB_F64] = "cbgen_pack_f64",
     [CB_F32] = "cbgen_pack_f32",
@@ -22,8 +24,7 @@ static const char *const kernels[CB_PACKER_SOURCES] = {
 
 enum cb_status cb_packer_shaped_text(struct cb_text *text, enum cb_type stored, const struct cb_packer_shape *shape,
                                      struct cb_diag *diag) {
-  static const char *const names[CB_PACKER_SOURCES] = {
-      [CB_F64] = "Double", [CB_F32] = "Float", [CB_F16] = "Half", [CB_BF16] = "Bfloat16"};
+  static const char *const names[CB_PACKER_SLOTS] = {"Double", "Float", "Half", "Bfloat16", "Split"};
   struct cb_scope scope = {0};
   struct cb_text body = {0};
   char threads[16], blocks[16];
@@ -31,7 +32,7 @@ enum cb_status cb_packer_shaped_text(struct cb_text *text, enum cb_type stored, 
   snprintf(blocks, sizeof blocks, "%d", shape->blocks);
   cb_scope_placeholder(&scope, "threads", threads);
   cb_scope_placeholder(&scope, "blocks", blocks);
-  cb_scope_placeholder(&scope, "stored", names[stored]);
+  cb_scope_placeholder(&scope, "stored", names[cb_packer_number(stored)]);
   enum cb_status s = cb_expand(&body, "pack", &scope, diag);
   if (!s) s = cb_scope_check(&scope, "the packing kernels", diag);
   if (!s) s = cb_source_with_prelude(text, &body, diag);
@@ -88,8 +89,8 @@ enum cb_status cb_packer_launch(const struct cb_packer *packer, const struct cb_
   const int64_t warps = packer->shape.threads / 32, grid = cb_divide_up(packing->blocks_count, warps);
   struct cb_packing taken = *packing;
   void *parameters[] = {&taken.values,      &taken.values_count, &taken.list_starts, &taken.list_entries,
-                        &taken.blocks,      &taken.body,         &taken.slots,       &taken.blocks_count,
-                        &taken.first_group, &taken.zeroed,       &taken.lost};
+                        &taken.blocks,      &taken.body,         &taken.slots,       &taken.slots_count,
+                        &taken.blocks_count, &taken.first_group, &taken.zeroed,      &taken.lost};
   if (!grid) return CB_OK;
   if (grid > INT32_MAX)
     return cb_fail(diag, CB_ERR_LIMIT, "a value map of %lld blocks is too long to be packed at once",

@@ -21,6 +21,13 @@ extern const struct cb_packer_shape cb_packer_shape;
 
 enum { CB_PACKER_SOURCES = 4 }; /* CB_F64, CB_F32, CB_F16, CB_BF16 */
 
+/* The types of slots, each with its number among them. */
+enum { CB_PACKER_SLOTS = 5 };
+extern const enum cb_type cb_packer_slots[CB_PACKER_SLOTS];
+static inline int cb_packer_number(enum cb_type stored) {
+  return stored == CB_SPLIT ? CB_PACKER_SLOTS - 1 : (int)stored;
+}
+
 /* The module's CUDA text, for NVRTC: of that shape, or of another one, for measurements. Release the text in any
  * case. */
 enum cb_status cb_packer_text(struct cb_text *text, enum cb_type stored, struct cb_diag *diag);
@@ -46,7 +53,7 @@ void cb_packer_release(struct cb_packer *packer);
 struct cb_packing {
   enum cb_type given;
   cb_device_ptr values, list_starts, list_entries, blocks, body, slots;
-  int64_t values_count, blocks_count, first_group;
+  int64_t values_count, slots_count, blocks_count, first_group; /* slots_count: of the range, if values are split */
   int64_t
       zeroed; /* of the range's first `zeroed` slots, those that are absent from the groups of its blocks become zero */
   cb_device_ptr lost; /* a uint32_t that is raised when a finite value becomes infinite in the stored type */

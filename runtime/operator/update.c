@@ -214,6 +214,7 @@ enum cb_status cb_updater_run(struct cb_updater *updater, enum cb_type given, cb
         .body = updater->blocks + (cb_device_ptr)cb_value_map_body_at(map),
         .slots = range->slots,
         .values_count = map->values,
+        .slots_count = range->map.slots,
         .blocks_count = range->map.blocks,
         .first_group = range->map.first_group,
         .zeroed = range->is_zeroed ? range->map.slots : 0,
@@ -230,6 +231,16 @@ enum cb_status cb_updater_lost(const struct cb_updater *updater, int *lost, stru
   const enum cb_status s =
       cb_device_download(updater->device, &threads, updater->lost, sizeof threads, "the value map", diag);
   *lost = threads > 0;
+  return s;
+}
+
+enum cb_status cb_updater_take_lost(const struct cb_updater *updater, struct CUstream_st *stream, int *lost,
+                                    struct cb_diag *diag) {
+  const struct cb_driver *driver = updater->device->driver;
+  enum cb_status s = cb_driver_check(driver, driver->call.stream_synchronize(stream), diag, "wait for new values");
+  *lost = 0;
+  if (!s) s = cb_updater_lost(updater, lost, diag);
+  if (!s && *lost && updater->lost) s = cb_device_fill(updater->device, updater->lost, 0, sizeof(uint32_t), diag);
   return s;
 }
 

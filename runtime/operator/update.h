@@ -44,6 +44,9 @@ enum cb_status cb_updater_run(struct cb_updater *updater, enum cb_type given, cb
 /* Whether some renewal made a finite value infinite, because the stored type is too narrow for it. All renewals must be
  * done by now. */
 enum cb_status cb_updater_lost(const struct cb_updater *updater, int *lost, struct cb_diag *diag);
+/* The same of renewals since the last call, once the work on `stream` is done. */
+enum cb_status cb_updater_take_lost(const struct cb_updater *updater, struct CUstream_st *stream, int *lost,
+                                    struct cb_diag *diag);
 
 /* As cb_updater_run, from host memory, through a buffer on the device that the first call allocates. Pageable
  * values may be reused on return. Any thread. CB_ERR_ARGUMENT: the first call, while the stream is being

@@ -5,6 +5,7 @@
 #include "base/integers.h"
 #include "base/memory.h"
 #include "base/real.h"
+#include "base/split.h"
 #include "runtime/operator/value_encode.h"
 
 enum { ENTRY_BITS = 46 }; /* of numbers of values: with lists one more, and references have a sign */
@@ -236,24 +237,28 @@ static double sum_of(const struct cb_value_map *map, const struct cb_view *view,
   return sum;
 }
 
-/* One slot, whatever the types. Whether a finite value was lost. */
+/* One slot of `count`, whatever the types. Whether a finite value was lost. */
 static int gather_one(const struct cb_value_map *map, uint64_t entry, const struct cb_view *view,
-                      enum cb_type stored, void *slots, int64_t slot) {
+                      enum cb_type stored, void *slots, int64_t count, int64_t slot) {
   const double value = entry < (uint64_t)map->values ? cb_view_value(view, (int64_t)entry)
                                                      : sum_of(map, view, (int64_t)entry - map->values);
-  cb_real_set(slots, stored, slot, value);
+  if (stored == CB_SPLIT) cb_split_set(slots, count, slot, value);
+  else cb_real_set(slots, stored, slot, value);
   return stored != CB_F64 && cb_real_overflows(value, stored);
 }
 
 static int gather_group(const struct cb_value_map *map, const uint64_t entries[CB_GROUP_SLOTS], uint32_t present,
-                        const struct cb_view *view, enum cb_type stored, void *slots, int64_t first) {
+                        const struct cb_view *view, enum cb_type stored, void *slots, int64_t count, int64_t first) {
   int lost = 0;
   for (int i = 0; i < CB_GROUP_SLOTS; i++)
-    if (present >> i & 1) lost |= gather_one(map, entries[i], view, stored, slots, first + i);
+    if (present >> i & 1) lost |= gather_one(map, entries[i], view, stored, slots, count, first + i);
   return lost;
 }
 
 enum cb_status cb_fail_range(enum cb_type stored, struct cb_diag *diag) {
+  if (stored == CB_SPLIT)
+    return cb_fail(diag, CB_ERR_LIMIT,
+                   "a value has no split form: it is neither 0 nor of a size from 2^-126 to 3.4e38; compile without 'split'");
   return cb_fail(diag, CB_ERR_LIMIT, "a value is beyond the range of %s; choose another 'type'",
                  cb_type_short(stored));
 }
@@ -279,7 +284,7 @@ static int gather_member(const struct cb_value_map *map, const struct cb_value_r
   uint64_t entries[CB_GROUP_SLOTS];
   if (!present) return 0;
   cb_value_map_entries(map, block, number, entries);
-  if (!plain) return gather_group(map, entries, present, view, stored, slots, slot);
+  if (!plain) return gather_group(map, entries, present, view, stored, slots, range->slots, slot);
   if (stored == CB_F64)
     copy_uint64_t(entries, present, view->values, (uint64_t *)slots + slot);
   else if (stored == CB_F32)

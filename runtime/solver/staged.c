@@ -7,17 +7,18 @@
 #include "base/memory.h"
 #include "base/real.h"
 
+#include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_VECTORS = CB_MOST_GIVEN + CB_MOST_WORK + 1, ALIGN = 256, B = 0, X = 1 };
+enum { MOST_VECTORS = CB_MOST_GIVEN + CB_MOST_WORK + 3, ALIGN = 256, B = 0, X = 1 };
 
 /* What clones share; the last one gives it back. */
 struct shared {
   atomic_int handles;
   struct CUmod_st *module, *condition_module; /* the second NULL: there are no conditional nodes */
-  struct CUfunc_st *begin, *stages[CB_MOST_STAGES], *condition;
+  struct CUfunc_st *begin, *stages[CB_MOST_STAGES], *condition, *condition_again;
   struct cb_stages_plan plan;
 };
 
@@ -29,6 +30,8 @@ struct cb_staged {
   struct CUgraphExec_st *exec; /* all but the first launch; NULL: the host repeats the body */
   cb_preconditioner precondition;
   void *user;
+  cb_progress progress;
+  void *progress_user;
   int sum_is_f32, blocks;
   int64_t rows, columns;
   size_t element;
@@ -93,7 +96,9 @@ static void load_condition(const struct cb_staged *staged) {
   struct shared *shared = staged->shared;
   const char *text = cb_embedded_find("templates/condition.ptx.in")->text;
   if (load_module(staged, &shared->condition_module, text, NULL)) return;
-  if (find(staged, shared->condition_module, "cbgen_condition", &shared->condition, NULL)) shared->condition = NULL;
+  if (find(staged, shared->condition_module, "cbgen_condition", &shared->condition, NULL) ||
+      find(staged, shared->condition_module, "cbgen_condition_again", &shared->condition_again, NULL))
+    shared->condition = NULL;
 }
 
 static enum cb_status load_kernels(struct cb_staged *staged, const void *cubin, struct cb_diag *diag) {
@@ -125,6 +130,10 @@ static int64_t bytes_of(const struct cb_staged *staged, const char *vector) {
   return is_unused(staged->program, vector) ? 0 : padded(entries * (int64_t)staged->element);
 }
 
+static int64_t basis_bytes(const struct cb_staged *staged) {
+  return padded(staged->shared->plan.basis * cb_program_stride(staged->rows) * (int64_t)staged->element);
+}
+
 /* Of all own vectors, among which x is where it is not copied. */
 static int64_t own_bytes(const struct cb_staged *staged) {
   const struct cb_program *program = staged->program;
@@ -139,7 +148,8 @@ static enum cb_status allocate(struct cb_staged *staged, cb_device_ptr third, st
   const struct cb_stages_plan *plan = &staged->shared->plan;
   const int64_t board = padded(8 * (int64_t)plan->sums * staged->blocks), given = padded(plan->given_bytes);
   const int64_t states = padded(plan->states * plan->state_bytes);
-  const int64_t bytes = own_bytes(staged) + board + given + states + ALIGN;
+  const int64_t basis = basis_bytes(staged), small = padded(8 * plan->small);
+  const int64_t bytes = own_bytes(staged) + basis + small + board + given + states + ALIGN;
   enum cb_status s = cb_device_alloc(staged->device, &staged->memory, (size_t)bytes, "a solver's vectors", diag);
   if (!s) s = cb_device_fill(staged->device, staged->memory, 0, (size_t)bytes, diag);
   if (s) return s;
@@ -154,6 +164,11 @@ static enum cb_status allocate(struct cb_staged *staged, cb_device_ptr third, st
   for (const char *const *name = program->work; *name; name++) {
     staged->vectors[count++] = is_unused(program, *name) ? 0 : at;
     at += (cb_device_ptr)bytes_of(staged, *name);
+  }
+  if (program->basis) {
+    staged->vectors[count++] = at;
+    staged->vectors[count++] = at + (cb_device_ptr)basis;
+    at += (cb_device_ptr)(basis + small);
   }
   staged->vectors[count++] = at; /* the board */
   staged->vectors_count = count;
@@ -188,12 +203,19 @@ static enum cb_status do_stage(const struct cb_staged *staged, const struct cb_a
                 (void *[]){(void *)staged->vectors, &given, &from, &to, &blocks, &rows, &columns}, diag);
 }
 
+static enum cb_status do_product(const struct cb_staged *staged, enum cb_act_product product, cb_device_ptr from,
+                                 cb_device_ptr to, struct CUstream_st *stream, struct cb_diag *diag) {
+  if (product == CB_WITH_HEADS) return cb_operator_multiply_heads(staged->op, 1, from, 0, to, stream, diag);
+  const struct cb_operator *op = product == CB_OF_TRANSPOSED ? staged->transposed : staged->op;
+  return cb_operator_multiply(op, 1, from, 0, to, stream, diag);
+}
+
 static enum cb_status do_act(const struct cb_staged *staged, const struct cb_act *act, struct CUstream_st *stream,
                              struct cb_diag *diag) {
   if (act->kind == CB_ACT_STAGE) return do_stage(staged, act, stream, diag);
   const cb_device_ptr from = staged->vectors[act->from], to = staged->vectors[act->to];
   if (act->kind == CB_ACT_PRODUCT)
-    return cb_operator_multiply(act->number ? staged->transposed : staged->op, 1, from, 0, to, stream, diag);
+    return do_product(staged, (enum cb_act_product)act->number, from, to, stream, diag);
   if (staged->precondition(staged->user, (const void *)(uintptr_t)from, (void *)(uintptr_t)to, stream))
     return cb_fail(diag, CB_ERR_DEVICE, "the preconditioner failed");
   return CB_OK;
@@ -246,23 +268,35 @@ static enum cb_status do_begin(const struct cb_staged *staged, const struct cb_s
 
 /* ---- graphs */
 
-/* Whether the body shall be executed (again). */
-static enum cb_status do_condition(const struct cb_staged *staged, uint64_t handle,
-                                   struct CUstream_st *stream, struct cb_diag *diag) {
+static enum cb_status launch_condition(const struct cb_staged *staged, struct CUfunc_st *condition, int number,
+                                       uint64_t handle, struct CUstream_st *stream, struct cb_diag *diag) {
   const struct cb_driver *driver = staged->device->driver;
   cb_device_ptr at = state_at(staged, staged->shared->plan.turn);
-  int done = staged->shared->plan.done;
   return cb_driver_check(driver,
-                         driver->call.launch(staged->shared->condition, 1, 1, 1, 1, 1, 1, 0, stream,
-                                             (void *[]){&handle, &at, &done}, NULL),
+                         driver->call.launch(condition, 1, 1, 1, 1, 1, 1, 0, stream, (void *[]){&handle, &at, &number},
+                                             NULL),
                          diag, "launch a solver's condition");
 }
 
-/* Adds to `graph` what `fill` puts on a stream under capture. */
-static enum cb_status capture(const struct cb_staged *staged, struct CUgraph_st *graph,
-                              enum cb_status (*fill)(const struct cb_staged *staged, uint64_t handle,
-                                                     struct CUstream_st *stream, struct cb_diag *diag),
-                              uint64_t handle, struct cb_diag *diag) {
+/* Whether the body shall be executed (again). */
+static enum cb_status do_condition(const struct cb_staged *staged, uint64_t handle,
+                                   struct CUstream_st *stream, struct cb_diag *diag) {
+  return launch_condition(staged, staged->shared->condition, staged->shared->plan.done, handle, stream, diag);
+}
+
+/* Whether the body's own one shall be. */
+static enum cb_status do_condition_again(const struct cb_staged *staged, uint64_t handle, struct CUstream_st *stream,
+                                         struct cb_diag *diag) {
+  return launch_condition(staged, staged->shared->condition_again, staged->shared->plan.again, handle, stream, diag);
+}
+
+/* What puts something on a stream under capture. `handle`: of the loop that it is the body of. */
+typedef enum cb_status filler(const struct cb_staged *staged, uint64_t handle, struct CUstream_st *stream,
+                              struct cb_diag *diag);
+
+/* Adds that to `graph`. */
+static enum cb_status capture(const struct cb_staged *staged, struct CUgraph_st *graph, filler *fill, uint64_t handle,
+                              struct cb_diag *diag) {
   const struct cb_driver *driver = staged->device->driver;
   struct CUstream_st *stream;
   struct CUgraph_st *captured = NULL;
@@ -281,15 +315,8 @@ static enum cb_status capture(const struct cb_staged *staged, struct CUgraph_st 
   return s;
 }
 
-static enum cb_status fill_body(const struct cb_staged *staged, uint64_t handle, struct CUstream_st *stream,
-                                struct cb_diag *diag) {
-  const struct cb_stages_plan *plan = &staged->shared->plan;
-  const enum cb_status s = do_acts(staged, plan->begin, plan->body, stream, diag);
-  return s ? s : do_condition(staged, handle, stream, diag);
-}
-
 /* A node behind what the stream has captured, whose body repeats. */
-static enum cb_status add_loop(const struct cb_staged *staged, struct CUgraph_st *graph, uint64_t handle,
+static enum cb_status add_loop(const struct cb_staged *staged, struct CUgraph_st *graph, uint64_t handle, filler *body,
                                struct CUstream_st *stream, struct cb_diag *diag) {
   const struct cb_driver *driver = staged->device->driver;
   struct CUgraphNode_st *const *dependencies = NULL;
@@ -311,28 +338,49 @@ static enum cb_status add_loop(const struct cb_staged *staged, struct CUgraph_st
   if (!s)
     s = cb_driver_check(driver, driver->call.capture_update(stream, &node, NULL, 1, CB_CU_SET_DEPENDENCIES), diag,
                         "go on behind a loop");
-  return s ? s : capture(staged, loop.value.conditional.graphs[0], fill_body, handle, diag);
+  return s ? s : capture(staged, loop.value.conditional.graphs[0], body, handle, diag);
+}
+
+/* The same in the graph that the stream is captured in, with its condition before it. */
+static enum cb_status repeat(const struct cb_staged *staged, filler *condition, filler *body,
+                             struct CUstream_st *stream, struct cb_diag *diag) {
+  const struct cb_driver *driver = staged->device->driver;
+  struct CUgraph_st *graph = NULL;
+  uint64_t handle = 0;
+  unsigned status = 0;
+  enum cb_status s =
+      cb_driver_check(driver, driver->call.capture_info(stream, &status, NULL, &graph, NULL, NULL, NULL), diag,
+                      "ask for a captured graph");
+  if (!s)
+    s = cb_driver_check(driver,
+                        driver->call.graph_handle(&handle, graph, staged->device->context, 1, CB_CU_ASSIGN_DEFAULT),
+                        diag, "make a graph's condition");
+  if (!s) s = condition(staged, handle, stream, diag);
+  return s ? s : add_loop(staged, graph, handle, body, stream, diag);
+}
+
+static enum cb_status fill_inner(const struct cb_staged *staged, uint64_t handle, struct CUstream_st *stream,
+                                 struct cb_diag *diag) {
+  const struct cb_stages_plan *plan = &staged->shared->plan;
+  const enum cb_status s = do_acts(staged, plan->begin, plan->inner, stream, diag);
+  return s ? s : do_condition_again(staged, handle, stream, diag);
+}
+
+static enum cb_status fill_body(const struct cb_staged *staged, uint64_t handle, struct CUstream_st *stream,
+                                struct cb_diag *diag) {
+  const struct cb_stages_plan *plan = &staged->shared->plan;
+  enum cb_status s = plan->inner ? repeat(staged, do_condition_again, fill_inner, stream, diag) : CB_OK;
+  if (!s) s = do_acts(staged, plan->begin + plan->inner, plan->body - plan->inner, stream, diag);
+  return s ? s : do_condition(staged, handle, stream, diag);
 }
 
 /* All acts, on a stream under capture, behind the beginning's launch. */
 static enum cb_status fill_whole(const struct cb_staged *staged, uint64_t unused, struct CUstream_st *stream,
                                  struct cb_diag *diag) {
-  const struct cb_driver *driver = staged->device->driver;
   const struct cb_stages_plan *plan = &staged->shared->plan;
-  struct CUgraph_st *graph = NULL;
-  uint64_t handle = 0;
-  unsigned status = 0;
   (void)unused;
   enum cb_status s = do_acts(staged, 0, plan->begin, stream, diag);
-  if (!s)
-    s = cb_driver_check(driver, driver->call.capture_info(stream, &status, NULL, &graph, NULL, NULL, NULL), diag,
-                        "ask for a captured graph");
-  if (!s)
-    s = cb_driver_check(driver,
-                        driver->call.graph_handle(&handle, graph, staged->device->context, 1, CB_CU_ASSIGN_DEFAULT),
-                        diag, "make a graph's condition");
-  if (!s) s = do_condition(staged, handle, stream, diag);
-  if (!s) s = add_loop(staged, graph, handle, stream, diag);
+  if (!s) s = repeat(staged, do_condition, fill_body, stream, diag);
   return s ? s : do_acts(staged, plan->begin + plan->body, plan->end, stream, diag);
 }
 
@@ -349,10 +397,11 @@ static enum cb_status build_graph(struct cb_staged *staged, struct cb_diag *diag
   return s;
 }
 
-/* Where there can be no graph, be it that the caller's preconditioner cannot be captured, the host repeats the body. */
+/* Where there can be no graph, be it that the caller's preconditioner cannot be captured, or that he is told of the
+ * progress, the host repeats the body. */
 static enum cb_status prepare(struct cb_staged *staged, struct cb_diag *diag) {
   struct cb_diag own = {0};
-  const enum cb_status s = staged->shared->condition ? build_graph(staged, &own) : CB_OK;
+  const enum cb_status s = staged->shared->condition && !staged->progress ? build_graph(staged, &own) : CB_OK;
   return s == CB_ERR_MEMORY ? cb_fail(diag, s, "%s", own.message) : CB_OK;
 }
 
@@ -367,6 +416,8 @@ static enum cb_status make(struct cb_staged *staged, const struct cb_staged_part
   staged->program = parts->program;
   staged->precondition = parts->precondition;
   staged->user = parts->user;
+  staged->progress = parts->progress;
+  staged->progress_user = parts->progress_user;
   staged->sum_is_f32 = parts->sum == CB_F32;
   staged->rows = info->rows;
   staged->columns = info->cols;
@@ -445,20 +496,80 @@ struct cb_solver_info cb_staged_info(const struct cb_staged *staged) { return st
 
 /* ---- running */
 
-/* The host repeats the body until the state says that it is left. */
-static enum cb_status run_from_host(const struct cb_staged *staged, struct CUstream_st *stream, struct cb_diag *diag) {
+/* What a struct of the state begins with, and the square. */
+enum { AT, ITERATIONS, REASON, HEAD };
+struct state {
+  int32_t head[HEAD];
+  double square;
+};
+
+static enum cb_status read_state(const struct cb_staged *staged, struct state *state, struct CUstream_st *stream,
+                                 struct cb_diag *diag) {
   const struct cb_driver *driver = staged->device->driver;
-  const struct cb_stages_plan *plan = &staged->shared->plan;
-  enum cb_status s = do_acts(staged, 0, plan->begin, stream, diag);
-  for (int at = -1; !s;) {
+  char bytes[24];
+  enum cb_status s = cb_driver_check(
+      driver,
+      driver->call.copy_to_host_async(bytes, state_at(staged, staged->shared->plan.turn), sizeof bytes, stream), diag,
+      "read a solver's state");
+  if (!s) s = cb_driver_check(driver, driver->call.stream_synchronize(stream), diag, "wait for an iteration");
+  if (s) return s;
+  float narrow;
+  memcpy(state->head, bytes, sizeof state->head);
+  memcpy(&narrow, bytes + 12, sizeof narrow);
+  memcpy(&state->square, bytes + 16, sizeof state->square);
+  if (staged->sum_is_f32) state->square = narrow;
+  return CB_OK;
+}
+
+/* Whether the caller wants the solution to end. */
+static int tell(const struct cb_staged *staged, const struct state *state, int *told, cb_device_ptr x) {
+  *told = state->head[ITERATIONS];
+  return staged->progress && staged->progress(staged->progress_user, *told, sqrt(state->square),
+                                              (const void *)(uintptr_t)x);
+}
+
+/* The body is left, for a reason of the host's. */
+static enum cb_status stop(const struct cb_staged *staged, struct CUstream_st *stream, struct cb_diag *diag) {
+  const struct cb_driver *driver = staged->device->driver;
+  const cb_device_ptr state = state_at(staged, staged->shared->plan.turn);
+  const int32_t at = staged->shared->plan.done, reason = CB_REASON_STOPPED;
+  enum cb_status s = cb_driver_check(driver, driver->call.copy_to_device_async(state, &at, sizeof at, stream), diag,
+                                     "end a solution");
+  if (!s)
     s = cb_driver_check(driver,
-                        driver->call.copy_to_host_async(&at, state_at(staged, plan->turn), sizeof at, stream), diag,
-                        "read a solver's state");
-    if (!s) s = cb_driver_check(driver, driver->call.stream_synchronize(stream), diag, "wait for an iteration");
-    if (s || at == plan->done) break;
-    s = do_acts(staged, plan->begin, plan->body, stream, diag);
+                        driver->call.copy_to_device_async(state + REASON * sizeof reason, &reason, sizeof reason,
+                                                          stream),
+                        diag, "end a solution");
+  return s ? s : cb_driver_check(driver, driver->call.stream_synchronize(stream), diag, "end a solution");
+}
+
+/* The piece of the body that is next. */
+static enum cb_status do_next(const struct cb_staged *staged, int at, struct CUstream_st *stream,
+                              struct cb_diag *diag) {
+  const struct cb_stages_plan *plan = &staged->shared->plan;
+  if (plan->inner && at == plan->again) return do_acts(staged, plan->begin, plan->inner, stream, diag);
+  return do_acts(staged, plan->begin + plan->inner, plan->body - plan->inner, stream, diag);
+}
+
+/* The host repeats the body until the state says that it is left. */
+static enum cb_status run_from_host(const struct cb_staged *staged, cb_device_ptr x, struct CUstream_st *stream,
+                                    struct cb_diag *diag) {
+  const struct cb_stages_plan *plan = &staged->shared->plan;
+  struct state state = {.head = {-1, 0, 0}};
+  int told = 0, stops = 0;
+  enum cb_status s = do_acts(staged, 0, plan->begin, stream, diag);
+  while (!s) {
+    s = read_state(staged, &state, stream, diag);
+    if (s || state.head[AT] == plan->done) break;
+    if (state.head[ITERATIONS] > told) stops = tell(staged, &state, &told, staged->vectors[X]);
+    s = stops ? stop(staged, stream, diag) : do_next(staged, state.head[AT], stream, diag);
   }
-  return s ? s : do_acts(staged, plan->begin + plan->body, plan->end, stream, diag);
+  if (!s) s = do_acts(staged, plan->begin + plan->body, plan->end, stream, diag);
+  if (s || !staged->progress || stops || state.head[ITERATIONS] == told) return s;
+  s = cb_driver_check(staged->device->driver, staged->device->driver->call.stream_synchronize(stream), diag,
+                      "wait for a solution");
+  if (!s) tell(staged, &state, &told, x);
+  return s;
 }
 
 enum cb_status cb_staged_run(struct cb_staged *staged, const struct cb_solve *solve, struct cb_diag *diag) {
@@ -468,11 +579,11 @@ enum cb_status cb_staged_run(struct cb_staged *staged, const struct cb_solve *so
                                      "ask whether the stream is captured");
   if (!s && capturing && !staged->exec)
     return cb_fail(diag, CB_ERR_ARGUMENT,
-                   "the stream is captured, but the host drives this solver: its preconditioner cannot be captured, or "
-                   "the driver has no conditional nodes (CUDA 12.4)");
+                   "the stream is captured, but the host drives this solver: its preconditioner cannot be captured, it "
+                   "has a 'progress', or the driver has no conditional nodes (CUDA 12.4)");
   if (!s) s = do_begin(staged, solve, diag);
   if (s) return s;
   if (capturing) return fill_whole(staged, 0, solve->stream, diag);
-  if (!staged->exec) return run_from_host(staged, solve->stream, diag);
+  if (!staged->exec) return run_from_host(staged, solve->given[X], solve->stream, diag);
   return cb_driver_check(driver, driver->call.graph_launch(staged->exec, solve->stream), diag, "launch a solver");
 }

@@ -15,6 +15,9 @@ struct cb_staged;
 /* The caller's preconditioner: puts z = M^-1 r on the stream, vectors in device memory. 0: done. */
 typedef int (*cb_preconditioner)(void *user, const void *r, void *z, void *stream);
 
+/* The caller is told of an iteration. Not 0: the solution ends. */
+typedef int (*cb_progress)(void *user, int iterations, double residual, const void *x);
+
 struct cb_staged_parts {
   const struct cb_device *device;
   struct cb_operator *op; /* a handle of the solver's own, which outlives it; its launches do not overlap from now on */
@@ -26,13 +29,15 @@ struct cb_staged_parts {
   cb_device_ptr given;    /* the third vector that the program is given, if there is one */
   cb_preconditioner precondition;
   void *user;
+  cb_progress progress; /* NULL: he is not; else there is no graph */
+  void *progress_user;
 };
 
 /* Makes the device's context current for the time of the call, and builds the graph, for which it calls the
  * preconditioner once, on a stream under capture. CB_ERR_MEMORY, CB_ERR_DEVICE. */
 enum cb_status cb_staged_load(struct cb_staged **staged, const struct cb_staged_parts *parts, struct cb_diag *diag);
 
-/* Another one with the same kernels, and vectors of its own. `given`, `precondition` and `user` of the parts count. */
+/* Another one with the same kernels, and vectors of its own. `given` and the caller's functions of the parts count. */
 enum cb_status cb_staged_clone(struct cb_staged **clone, const struct cb_staged *staged,
                                const struct cb_staged_parts *parts, struct cb_diag *diag);
 void cb_staged_free(struct cb_staged *staged); /* NULL is accepted */

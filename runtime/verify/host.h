@@ -50,6 +50,7 @@ struct cb_host_kernel {
   const char *arguments; /* of its multiply behind x and y, as C++ with ", " behind each, where `at` is what the job has as
                           * y, and the text's own y is NULL: of an epilogue; NULL: none */
   int vectors;   /* above 1: the text has S_multiply_many, too */
+  int heads;     /* the text has S_multiply_heads, too */
   int is_traced; /* `text` is a traced one (trace_text.h): its jobs have a `trace`, and its program is it alone */
 };
 
@@ -95,6 +96,7 @@ struct cb_host_job {
   int64_t x_bytes, y_bytes;
   double alpha, beta;
   struct cb_host_columns columns; /* count 0: one vector */
+  int heads;      /* with heads of split values alone */
   uint64_t seed;  /* of the order of warps: product p uses seed + p */
   int products;   /* how often to multiply; at least 1 */
   int repeatable; /* all products must agree bit for bit */

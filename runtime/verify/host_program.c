@@ -60,6 +60,12 @@ static void compose_wrapper(struct cb_text *out, const struct cb_host_kernel *ke
               "  return %s_multiply((const %s_matrix *)matrix, (const %s *)x, (%s *)y, %snullptr);\n"
               "}\n",
               scaled ? " alpha" : "", scaled ? " beta" : "", symbol, symbol, type, type, scaled ? "alpha, beta, " : "");
+  if (kernel->heads)
+    cb_text_add(out,
+                "static const char *wrapper_multiply_heads(const void *matrix, const void *x, void *y, double%s, double%s) {\n"
+                "  return %s_multiply_heads((const %s_matrix *)matrix, (const %s *)x, (%s *)y, %snullptr);\n"
+                "}\n",
+                scaled ? " alpha" : "", scaled ? " beta" : "", symbol, symbol, type, type, scaled ? "alpha, beta, " : "");
   if (kernel->vectors > 1)
     cb_text_add(out,
                 "static const char *wrapper_multiply_many(const void *matrix, const void *x, void *y, double%s, double%s,\n"
@@ -95,6 +101,8 @@ static void compose_unit(struct cb_text *out, const struct cb_host_kernel *kerne
                 cb_type_size(kernels[chosen[t]].vector_type), t, t);
     if (kernels[chosen[t]].vectors > 1) cb_text_add(out, "k%d::wrapper_multiply_many, ", t);
     else cb_text_add_string(out, "nullptr, ");
+    if (kernels[chosen[t]].heads) cb_text_add(out, "k%d::wrapper_multiply_heads, ", t);
+    else cb_text_add_string(out, "nullptr, ");
     cb_text_add(out, "k%d::wrapper_free, ", t);
     if (kernels[chosen[t]].is_traced) cb_text_add(out, "traced_take<k%d::vector_t>, traced_give<k%d::vector_t>},\n", t, t);
     else cb_text_add_string(out, "nullptr, nullptr},\n");
@@ -126,6 +134,7 @@ static struct cb_hash kernel_hash(const struct cb_host_kernel *kernel) {
   cb_hash_number(&hash, "type", (uint64_t)kernel->vector_type);
   cb_hash_number(&hash, "form", (uint64_t)kernel->form);
   cb_hash_number(&hash, "vectors", (uint64_t)kernel->vectors);
+  cb_hash_number(&hash, "heads", (uint64_t)kernel->heads);
   cb_hash_number(&hash, "traced", (uint64_t)kernel->is_traced);
   return hash;
 }
@@ -297,6 +306,7 @@ static void lay_out(const struct job_file *file, const struct cb_host_program *p
                                      .repeatable = (uint32_t)job->repeatable,
                                      .alpha = job->alpha,
                                      .beta = job->beta,
+                                     .heads = (uint32_t)job->heads,
                                      .columns = {job->columns.count, job->columns.x_entry, job->columns.x_vector,
                                                  job->columns.y_entry, job->columns.y_vector},
                                      .data_bytes = (uint64_t)job->data_bytes,

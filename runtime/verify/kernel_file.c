@@ -111,7 +111,7 @@ static enum cb_status read_head(struct reader *reader) {
   image->sum_type = sum && !strncmp(sum, "float;", 6)    ? CB_F32
                     : sum && !strncmp(sum, "double;", 7) ? CB_F64
                                                          : CB_TYPE_COUNT;
-  if (image->matrix_type > CB_BF16 || image->vector_type > CB_BF16 || image->sum_type > CB_BF16)
+  if (!cb_type_is_float(image->matrix_type) || image->vector_type > CB_BF16 || image->sum_type > CB_BF16)
     return lacks(reader, "of which types its numbers are");
   const char *const line = behind(reader->text, "\n//   plan    ");
   image->line = cb_arena_format(&image->arena, "%.*s", line ? (int)strcspn(line, "\n") : 0, line ? line : "");

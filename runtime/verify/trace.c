@@ -27,7 +27,8 @@ int64_t cb_trace_byte(const struct cb_trace *trace, int number, int64_t slot) {
   const struct cb_region *region = number >= 0 && number < plan->regions_count ? &plan->regions[number] : NULL;
   for (int a = 0; region && slot >= 0 && a < region->arrays_count; a++) {
     const struct cb_array *array = &region->arrays[a];
-    const int64_t size = (int64_t)cb_type_size(array->role == CB_ROLE_VALUES ? array->type : region->value_type);
+    const enum cb_type type = array->role == CB_ROLE_VALUES ? array->type : region->value_type;
+    const int64_t size = type == CB_SPLIT ? 4 : (int64_t)cb_type_size(type); /* of a head */
     if (array->storage != CB_STORED || (array->role != CB_ROLE_VALUES && array->role != CB_ROLE_MIXED)) continue;
     if (slot < region->value_slots - region->constant_slots) return cb_blob_offset(plan, number, a) + slot * size;
   }

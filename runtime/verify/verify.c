@@ -65,18 +65,21 @@ static int concerns(const struct kind *kind, const struct cb_plan *plan) {
 static const struct way {
   const char *name;
   int several, by_row, more, gap;
-  int once; /* with the first kind of products only */
+  int once;  /* with the first kind of products only */
+  int heads; /* one vector, with heads of split values */
 } ways[] = {
-    {"one vector", 0, 0, 0, 0, 0},
-    {"rows", 1, 1, 0, 0, 0},
-    {"columns", 1, 0, 3, 2, 0},
-    {"rows, many", 1, 1, 2, 16, 1}, /* more than one launch takes, and gaps that keep rows aligned */
-    {"rows, odd", 1, 1, -1, 1, 1},
+    {"one vector", 0, 0, 0, 0, 0, 0},
+    {"heads", 0, 0, 0, 0, 0, 1},
+    {"rows", 1, 1, 0, 0, 0, 0},
+    {"columns", 1, 0, 3, 2, 0, 0},
+    {"rows, many", 1, 1, 2, 16, 1, 0}, /* more than one launch takes, and gaps that keep rows aligned */
+    {"rows, odd", 1, 1, -1, 1, 1, 0},
 };
 enum { WAYS = sizeof ways / sizeof *ways };
 
 /* Kernels for several vectors have them all, with some kinds of products. */
 static int goes(const struct way *way, const struct kind *kind, const struct cb_plan *plan) {
+  if (way->heads) return cb_plan_has_heads(plan) && plan->rows;
   if (plan->vectors == 1 || !plan->rows) return !way->several;
   return (way->several && !way->once) || kind == &kinds[0] || !strcmp(kind->name, "random");
 }
@@ -298,6 +301,7 @@ static struct cb_host_job job_of(const struct trial *trial, const struct integer
                               .y = trial->y,
                               .y_bytes = trial->y_length * size,
                               .columns = trial->columns,
+                              .heads = trial->way->heads,
                               .alpha = trial->kind->alpha,
                               .beta = trial->kind->beta,
                               .seed = options->seed * 1000,
@@ -336,6 +340,8 @@ static void set_message(struct cb_verify_report *report, const struct trial *tri
   if (trial->columns.count)
     snprintf(report->message, sizeof report->message, "product '%s' of %d vectors by %s: %.900s", trial->kind->name,
              (int)trial->columns.count, trial->way->name, what);
+  else if (trial->way->heads)
+    snprintf(report->message, sizeof report->message, "product '%s' with heads: %.940s", trial->kind->name, what);
   else snprintf(report->message, sizeof report->message, "product '%s': %.960s", trial->kind->name, what);
   cb_text_release(text);
 }
@@ -411,7 +417,9 @@ static enum cb_status compare_vector(struct cb_verify_report *report, const stru
   gather(room->y, trial->y, size, csr->rows, v * at->y_vector, at->y_entry);
   gather(room->result, trial->result, size, csr->rows, v * at->y_vector, at->y_entry);
   double *x = widen(room->x, plan->vector_type, csr->cols), *y = widen(room->y, plan->vector_type, csr->rows);
-  const struct cb_product product = {.types = cb_oracle_types_of(plan),
+  struct cb_oracle_types types = cb_oracle_types_of(plan);
+  if (trial->way->heads) types.matrix = CB_F32; /* to which a head is rounded */
+  const struct cb_product product = {.types = types,
                                      .values = has_other_values(trial) ? integers[trial->number].values : NULL,
                                      .x = x,
                                      .y = y,
@@ -486,7 +494,7 @@ static enum cb_status judge(struct cb_verify_report *report, const struct trial 
     return CB_OK;
   }
   const enum cb_status s = compare_rows(report, trial, integers, diag);
-  if (trial->traces && !trial->columns.count && report->wrong_rows && !report->trace[0])
+  if (trial->traces && !trial->columns.count && !trial->way->heads && report->wrong_rows && !report->trace[0])
     trace_row(report, trial, job, integers, trial->traces);
   return s;
 }
@@ -581,6 +589,7 @@ static enum cb_status build(struct cb_host_program **program, struct cb_host *ho
                                            .symbol = cases[c].symbol,
                                            .vector_type = cases[c].plan->vector_type,
                                            .vectors = cases[c].plan->rows ? cases[c].plan->vectors : 1,
+                                           .heads = cb_plan_has_heads(cases[c].plan) && cases[c].plan->rows,
                                            .form = cases[c].plan->form};
   }
   if (!s) s = cb_host_build(program, host, kernels, count, diag);

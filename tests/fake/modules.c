@@ -236,7 +236,7 @@ static unsigned fill_module(struct thing *module, const char *packed) {
   return module->kernels ? SUCCESS : INVALID_IMAGE;
 }
 
-/* PTX of one kernel, which sets a graph's condition: to whether the number at an address is not another one. */
+/* PTX of two kernels, which set a graph's condition: to whether the number at an address is not another one, or is. */
 static int run_condition(unsigned blocks, unsigned threads, size_t shared_bytes, void **parameters) {
   const int *at = *(const int *const *)parameters[1];
   (void)shared_bytes;
@@ -244,12 +244,21 @@ static int run_condition(unsigned blocks, unsigned threads, size_t shared_bytes,
     set_condition(*(const unsigned long long *)parameters[0], *at != *(const int *)parameters[2]);
   return 0;
 }
+static int run_again(unsigned blocks, unsigned threads, size_t shared_bytes, void **parameters) {
+  const int *at = *(const int *const *)parameters[1];
+  (void)shared_bytes;
+  if (blocks == 1 && threads == 1)
+    set_condition(*(const unsigned long long *)parameters[0], *at == *(const int *)parameters[2]);
+  return 0;
+}
 static const struct fake_parameter condition_parameters[] = {{8, 'v'}, {8, 'p'}, {4, 'v'}, {0, 0}};
 static const struct fake_kernel condition_kernels[] = {{"cbgen_condition", condition_parameters, run_condition},
+                                                       {"cbgen_condition_again", condition_parameters, run_again},
                                                        {NULL, NULL, NULL}};
 
 static int is_condition(const char *image) {
   return !strncmp(image, "//", 2) && strstr(image, ".entry cbgen_condition(") && strstr(image, "setp.ne.u32 %p0, %r1, %r0") &&
+         strstr(image, ".entry cbgen_condition_again(") && strstr(image, "setp.eq.u32 %p0, %r1, %r0") &&
          strstr(image, "call.uni cudaGraphSetConditional, (h, v)");
 }
 

@@ -721,7 +721,7 @@ static void size_values(struct cb_runs *state, struct cb_region_builder *builder
   if (absent && builder->value_bytes && cb_region_needs_presence(builder)) cb_region_zero_slots(builder);
   state->equal = !builder->value_bytes;
   state->value_bytes = state->equal ? 1 : builder->value_bytes;
-  if (state->equal) state->intra = 0;
+  if (state->equal || builder->value_type == CB_SPLIT) state->intra = 0; /* those have two places each */
   state->code_after = builder->value_storage == CB_VALUES_CODED;
 }
 

@@ -34,7 +34,7 @@
 #define CALL(of, into)                                                                                           \
   { .kind = CB_STEP_CALL, .from = of, .to = into }
 
-extern const struct cb_program cb_program_cg[4], cb_program_bicgstab[4], cb_program_minres[2], cb_program_gmres[2],
-    cb_program_chebyshev[2], cb_program_jacobi[2], cb_program_pagerank[2], cb_program_power[1];
+extern const struct cb_program cb_program_cg[4], cb_program_cg_mixed[4], cb_program_bicgstab[4], cb_program_minres[2],
+    cb_program_gmres[2], cb_program_chebyshev[2], cb_program_jacobi[2], cb_program_pagerank[2], cb_program_power[1];
 
 #endif

@@ -9,8 +9,9 @@
 static const struct {
   const struct cb_program *programs;
   int count;
-} methods[] = {{cb_program_cg, 4},        {cb_program_bicgstab, 4}, {cb_program_minres, 2},   {cb_program_gmres, 2},
-               {cb_program_chebyshev, 2}, {cb_program_jacobi, 2},   {cb_program_power, 1}, {cb_program_pagerank, 2}};
+} methods[] = {{cb_program_cg, 4},        {cb_program_bicgstab, 4}, {cb_program_minres, 2},
+               {cb_program_gmres, 2},     {cb_program_chebyshev, 2}, {cb_program_jacobi, 2},
+               {cb_program_power, 1},     {cb_program_pagerank, 2}, {cb_program_cg_mixed, 4}};
 
 enum { METHODS = sizeof methods / sizeof *methods };
 
@@ -19,6 +20,12 @@ const struct cb_program *cb_program_find(const char *name, enum cb_preconditioni
     if (!strcmp(name, methods[i].programs->name))
       return (int)preconditioning < methods[i].count ? &methods[i].programs[preconditioning] : NULL;
   return NULL;
+}
+
+int cb_program_has_heads(const struct cb_program *program) {
+  for (int i = 0; i < program->sections_count; i++)
+    if (program->sections[i].heads) return 1;
+  return 0;
 }
 
 const char *cb_program_name(int number) {

@@ -138,6 +138,7 @@ class Request(Structure):
         ("reorder", c_int),
         ("symmetric", c_int),
         ("device_scalars", c_int),
+        ("split", c_int),
     ]
 
 
@@ -162,6 +163,7 @@ class Product(Structure):
         ("z", c_void_p),
         ("alpha_device", c_void_p),
         ("beta_device", c_void_p),
+        ("heads", c_int),
     ]
 
 
@@ -206,6 +208,7 @@ class Outcome(Structure):
 
 
 PRECONDITION = ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_void_p)
+PROGRESS = ctypes.CFUNCTYPE(c_int, c_void_p, c_int, c_double, c_void_p)
 
 
 class SolverOptions(Structure):
@@ -228,6 +231,8 @@ class SolverOptions(Structure):
         ("block_size", c_int),
         ("precondition", PRECONDITION),
         ("precondition_user", c_void_p),
+        ("progress", PROGRESS),
+        ("progress_user", c_void_p),
     ]
 
 
@@ -285,6 +290,7 @@ class Reason(IntEnum):
     ITERATIONS = 2
     BREAKDOWN = 3
     NOT_A_NUMBER = 4
+    STOPPED = 5
 
 
 class Info(Structure):
@@ -324,6 +330,7 @@ class Info(Structure):
         ("tier", c_int),
         ("peak_bytes", c_int64),
         ("vectors", c_int),
+        ("split", c_int),
     ]
 
 

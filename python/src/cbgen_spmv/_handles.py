@@ -91,9 +91,10 @@ class Handles:
                 self._of_stream[key] = handle
             return self._of_stream[key]
 
-    def multiply(self, stream: int, alpha: float, x: int, beta: float, y: int) -> None:
+    def multiply(self, stream: int, alpha: float, x: int, beta: float, y: int, heads: bool = False) -> None:
         handle = self.for_stream(stream)
-        status = LIBRARY.cbgen_multiply(handle, byref(_abi.Product(PRODUCT_SIZE, alpha, beta, x, y, stream)))
+        product = _abi.Product(PRODUCT_SIZE, alpha, beta, x, y, stream, heads=heads)
+        status = LIBRARY.cbgen_multiply(handle, byref(product))
         if status:
             self.check(status, handle)
 
@@ -164,7 +165,7 @@ class HostVectors:
                 device.free(self._x)
                 raise
 
-    def multiply(self, handles: Handles, alpha: float, x: Any, beta: float, y: Any) -> None:
+    def multiply(self, handles: Handles, alpha: float, x: Any, beta: float, y: Any, heads: bool = False) -> None:
         """x and y: contiguous NumPy arrays of the operator's type and lengths."""
         with self.lock, self._device:
             if handles.mutable:  # the values may still be on their way on some other stream
@@ -172,7 +173,7 @@ class HostVectors:
             self._device.upload(self._x, x.ctypes.data, self._x_bytes)
             if beta != 0:
                 self._device.upload(self._y, y.ctypes.data, self._y_bytes)
-            handles.multiply(0, alpha, self._x, beta, self._y)
+            handles.multiply(0, alpha, self._x, beta, self._y, heads)
             self._device.download(y.ctypes.data, self._y, self._y_bytes)
 
     def free(self) -> None:

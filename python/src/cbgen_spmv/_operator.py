@@ -94,12 +94,15 @@ class Info:
     """Of device memory that were allocated at one time while it was made."""
     vectors: int
     """That one pass over the matrix takes. `predicted_seconds` is the time of all of them."""
+    split: bool
+    """Values are stored in two parts, of which `multiply_heads` reads the first."""
 
 
 def info_from(found: _abi.Info) -> Info:
     plain: Dict[str, Any] = {each.name: getattr(found, each.name) for each in fields(Info)}
     for name in ("matrix_type", "vector_type", "sum_type"):
         plain[name] = TYPE_NAMES[plain[name]]
+    plain["split"] = bool(plain["split"])
     plain["values"] = _abi.Values(plain["values"]).name.lower()
     plain["tier"] = _abi.Tier(plain["tier"]).name.lower()
     plain["cache"] = _abi.CacheResult(plain["cache"]).name.lower()
@@ -122,6 +125,7 @@ class Origin:
     vectors: int = 0
     reorder: _abi.Reorder = _abi.Reorder.NONE
     symmetric: _abi.Symmetry = _abi.Symmetry.SYMMETRY_OPTION
+    split: bool = False
 
     def operator(self, transposed: bool) -> Optional[Operator]:
         found = self.operators.get(transposed)
@@ -129,7 +133,7 @@ class Origin:
 
     def compile(self, transposed: bool, views: Views) -> Operator:
         request = _abi.Request(ctypes.sizeof(_abi.Request), self.expected_products, self.values, transposed,
-                               self.specialise, None, self.vectors, self.reorder, self.symmetric)
+                               self.specialise, None, self.vectors, self.reorder, self.symmetric, split=self.split)
         device = open_device(self.context.choose_device(views.device))
         (suffix, given), handle = views.given(self.name), ctypes.c_void_p()
         function = getattr(LIBRARY, "cbgen_compile" + suffix)
@@ -258,17 +262,26 @@ class Operator(Products, Linear):
     # what Products cannot do the short way comes to these
 
     def _multiply(self, x: Any, out: Any = None, *, alpha: float = 1.0, beta: float = 0.0, stream: Any = None) -> Any:
+        return self._multiply_values(x, out, alpha, beta, stream, False)
+
+    def multiply_heads(self, x: Any, out: Any = None, *, alpha: float = 1.0, beta: float = 0.0,
+                       stream: Any = None) -> Any:
+        """As `multiply`, with each value rounded to a float: it reads half of the bytes of the values. For operators that
+        were compiled with split=True. Vectors and sums are float64, as in `multiply`."""
+        return self._multiply_values(x, out, alpha, beta, stream, True)
+
+    def _multiply_values(self, x: Any, out: Any, alpha: float, beta: float, stream: Any, heads: bool) -> Any:
         if beta != 0 and out is None:
             raise ValueError("beta needs out=: the vector that is scaled by it")
         if is_complex(x):
             return self._multiply_complex(x, out, alpha, beta, stream)
         if library_of(x).on_host:
-            return self._multiply_host(x, out, alpha, beta, stream)
-        return self._multiply_device(x, out, alpha, beta, stream)
+            return self._multiply_host(x, out, alpha, beta, stream, heads)
+        return self._multiply_device(x, out, alpha, beta, stream, heads)
 
     _multiply.__qualname__ = "Operator.multiply"  # for messages about arguments
 
-    def _multiply_device(self, x: Any, out: Any, alpha: float, beta: float, stream: Any) -> Any:
+    def _multiply_device(self, x: Any, out: Any, alpha: float, beta: float, stream: Any, heads: bool) -> Any:
         library = library_of(x)
         chosen = None if stream is None else stream_handle(stream)
         x_view = library.view(x, chosen)
@@ -289,7 +302,7 @@ class Operator(Products, Linear):
             raise ValueError("x and out overlap: give out= memory of its own")
         if chosen is None:
             chosen = x_view.stream if x_view.stream == out_view.stream else common_stream((x_view, out_view), "x and out")
-        self._handles.multiply(chosen or 0, alpha, source, beta, target)
+        self._handles.multiply(chosen or 0, alpha, source, beta, target, heads)
         return out
 
     def _multiply_complex(self, x: Any, out: Any, alpha: float, beta: float, stream: Any) -> Any:
@@ -322,7 +335,7 @@ class Operator(Products, Linear):
             raise ValueError(f"{role} is on GPU {view.device}, the operator on GPU {self._device}")
         raise ValueError(f"{role} is not aligned to its elements: give {library.advice}")
 
-    def _multiply_host(self, x: Any, out: Any, alpha: float, beta: float, stream: Any) -> Any:
+    def _multiply_host(self, x: Any, out: Any, alpha: float, beta: float, stream: Any, heads: bool) -> Any:
         if stream is not None:
             raise TypeError("NumPy vectors take no stream=: the call waits for the result")
         source = self._host_array("x", x, self._cols)
@@ -335,7 +348,7 @@ class Operator(Products, Linear):
         if not out.flags.writeable:
             raise ValueError("out is read-only")
         vectors = self._handles.host(self._cols * self._size, self._rows * self._size)
-        vectors.multiply(self._handles, alpha, source, beta, out)
+        vectors.multiply(self._handles, alpha, source, beta, out, heads)
         return out
 
     def _host_array(self, role: str, array: Any, length: int) -> Any:
@@ -520,7 +533,8 @@ class Operator(Products, Linear):
         later."""
         used = self._origin
         origin = Origin(None, used.context, used.name, used.expected_products, used.values, threading.RLock(), {},
-                        specialise=used.specialise, vectors=used.vectors, reorder=used.reorder)
+                        specialise=used.specialise, vectors=used.vectors, reorder=used.reorder,
+                        split=used.split)
         with used.lock:
             copies = [each._copy_to(origin) for each in self._both()]
         if values is not None:
@@ -625,7 +639,7 @@ def compile(matrix: Any, *, expected_products: int = 0, values: str = "stored", 
             tune: Optional[str] = None, cache: Union[None, str, "os.PathLike[str]"] = None, context: Optional[Context] = None,
             name: str = "matrix", shape: Optional[Tuple[int, int]] = None, stream: Any = None,
             keep_matrix: bool = True, specialise: str = "auto", vectors: int = 1, reorder: str = "none",
-            symmetric: Union[None, bool, str] = None) -> Operator:
+            symmetric: Union[None, bool, str] = None, split: bool = False) -> Operator:
     """Looks at a sparse matrix, writes a CUDA kernel for it, compiles it, and gives the operator that multiplies.
 
     matrix: a SciPy or CuPy sparse matrix (CSR, CSC, COO and BSR; other formats are converted), a sparse CSR tensor of
@@ -657,6 +671,8 @@ def compile(matrix: Any, *, expected_products: int = 0, values: str = "stored", 
         stored where that is faster; its lower triangle counts. "skew": the same with the other sign. False: nothing is
         looked for. None: fixed values are looked at. `Context({"check-symmetry": "on"})` and `check_symmetry` find values
         that break the promise.
+    split: store each value, a float64, as a float32, its head, and what that lacks of it: nothing is lost, and
+        `multiply_heads` reads heads alone. Values are 0 or of a size from 2^-126 to 3.4e38.
 
     TypeError, ValueError: what was handed over does not fit. cbgen.Error: see its subclasses.
     """
@@ -679,7 +695,7 @@ def compile(matrix: Any, *, expected_products: int = 0, values: str = "stored", 
                                                    "cache": cache})
     origin = Origin(taken if keep_matrix else None, used, name, expected_products, VALUES[values], threading.RLock(),
                     {}, specialise=SPECIALISE[specialise], vectors=min(int(vectors), 1 << 20),
-                    reorder=REORDER[reorder], symmetric=SYMMETRIC[symmetric])
+                    reorder=REORDER[reorder], symmetric=SYMMETRIC[symmetric], split=bool(split))
     return origin.compile(bool(transpose), views)
 
 

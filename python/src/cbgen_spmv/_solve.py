@@ -15,30 +15,33 @@ from ._library import LIBRARY, check
 from ._matrix import view_matrix
 from ._operator import Operator, compile
 
-METHODS = ("cg", "bicgstab", "minres", "gmres", "chebyshev", "jacobi")
+METHODS = ("cg", "cg-mixed", "bicgstab", "minres", "gmres", "chebyshev", "jacobi")
 
 
 def solve(A: Any, b: Any, x0: Any = None, *, method: str = "cg", rtol: float = 1e-5, atol: float = 0.0,
-          maxiter: Optional[int] = None, M: Any = None, callback: Optional[Callable[[float], Any]] = None,
-          restart: Optional[int] = None, weight: float = 0.0, lowest: float = 0.0, highest: float = 0.0,
+          maxiter: Optional[int] = None, M: Any = None, callback: Optional[Callable[[Any], Any]] = None,
+          callback_type: str = "pr_norm", restart: Optional[int] = None, weight: float = 0.0, lowest: float = 0.0, highest: float = 0.0,
           stream: Any = None) -> Tuple[Any, int]:
     """Solves A x = b on the GPU in one kernel, or a few, and gives (x, info), with SciPy's names and meanings.
 
     A: a cbgen.Operator, or a matrix, which is compiled first. Square, vectors of float64 or float32.
     b: shape (rows,) or (rows, 1), of the operator's dtype: NumPy, CuPy, PyTorch … x is a new array like it.
     x0: the first guess, an array like b, which stays as it is; None: zeros.
-    method: "cg" or "chebyshev" (A symmetric and positive definite), "minres" (A symmetric), "bicgstab", "gmres", or
-        "jacobi" (sweeps; A's diagonal dominates).
+    method: "cg" or "chebyshev" (A symmetric and positive definite), "cg-mixed" ("cg" of an operator that was compiled
+        with split=True, most of whose products read half of the values' bytes), "minres" (A symmetric), "bicgstab",
+        "gmres", or "jacobi" (sweeps; A's diagonal dominates).
     rtol, atol: it is solved when norm(b - A x) <= max(rtol * norm(b), atol), by the method's recurrence.
     maxiter: the most iterations; None: 10 times the rows. Of "gmres" as in SciPy rounds of `restart` iterations.
     M: None; "jacobi": residuals are divided by A's diagonal (of an operator that keeps its matrix, in CSR); or an array
-        like b that they are divided by. Of "cg" and "bicgstab" also ("block-jacobi", n): they are multiplied by the
+        like b that they are divided by. Of "cg", "cg-mixed" and "bicgstab" also ("block-jacobi", n): they are multiplied by the
         inverses of the n x n blocks along A's diagonal, n from 2 to 16; a cbgen.Operator that they are multiplied by,
         as SciPy's M; or a function M(r, z, stream) that puts z = M r on the CUDA stream (a number), r and z being
         vectors on the GPU by __cuda_array_interface__. It is called once, while the stream is captured, and what it
         captures is replayed; if that fails, for each iteration.
-    callback: called with norm(r) / norm(b) before the first iteration and after each, as SciPy's gmres does with
-        callback_type="pr_norm"; but once all is done: one kernel does all iterations.
+    callback: with callback_type="pr_norm" called with norm(r) / norm(b) before the first iteration and after each, as
+        SciPy's gmres does with that type; but once all is done: one kernel does all iterations. With callback_type="x"
+        called after each iteration (of "gmres" after each round), while the solution runs, with the x that it has come
+        to, a new array like b: the host drives the iterations then, which costs time, and an exception ends them.
     restart: of "gmres", 1 to 64; None: 20. weight: of "jacobi"; 0: 2/3. lowest, highest: of "chebyshev", bounds of the
         eigenvalues of A, or of A divided by its diagonal with M="jacobi"; 0: found.
     stream: as of Operator.multiply. The call waits for the solution.
@@ -53,7 +56,10 @@ def solve(A: Any, b: Any, x0: Any = None, *, method: str = "cg", rtol: float = 1
     options.weight, options.lowest, options.highest = weight, lowest, highest
     if method == "gmres" and maxiter is not None:
         options.max_iterations = min(maxiter * max(options.restart, 1), 2**31 - 1)
-    x, outcome = run(A, b, x0, method, options, M, stream, callback)
+    if callback_type not in ("pr_norm", "x"):
+        raise ValueError(f"callback_type={callback_type!r}; it is 'pr_norm' or 'x'")
+    follows = callback if callback_type == "x" else None
+    x, outcome = run(A, b, x0, method, options, M, stream, None if follows else callback, follows)
     return x, info_of(outcome)
 
 
@@ -104,9 +110,10 @@ def info_of(outcome: _abi.Outcome) -> int:
 
 
 def run(A: Any, b: Any, x0: Any, method: str, options: _abi.SolverOptions, M: Any, stream: Any,
-        callback: Optional[Callable[[float], Any]]) -> Tuple[Any, _abi.Outcome]:
-    """A new array like b, and how it ended."""
-    operator = A if isinstance(A, Operator) else compile(A)
+        callback: Optional[Callable[[float], Any]],
+        follows: Optional[Callable[[Any], Any]] = None) -> Tuple[Any, _abi.Outcome]:
+    """A new array like b, and how it ended. `callback` gets residuals behind it, `follows` each x on the way."""
+    operator = A if isinstance(A, Operator) else compile(A, split=method == "cg-mixed")
     if operator.shape[0] != operator.shape[1]:
         raise ValueError(f"solvers take square matrices, not {operator.shape[0]} x {operator.shape[1]}")
     with ExitStack() as stack:
@@ -122,6 +129,8 @@ def run(A: Any, b: Any, x0: Any, method: str, options: _abi.SolverOptions, M: An
         else:
             options.diagonal = work.diagonal(M)
         history = work.history(options) if callback else None
+        if follows:
+            options.progress = work.progress(follows, x, options.restart if method == "gmres" else 1)
         outcome = work.run(method, options, b_there, x_there, at)
         if on_host:
             work.fetch(x, x_there)
@@ -236,6 +245,38 @@ class Work:
         self.stack.callback(lambda: called)
         return called
 
+    def progress(self, callback: Callable[[Any], Any], like: Any, step: int) -> Any:
+        """What the solver calls after each iteration, which lives as long as the work."""
+        seen = [0]
+
+        def call(_: Any, iterations: int, __: float, there: int) -> int:
+            try:
+                if iterations // step > seen[0]:
+                    seen[0] = iterations // step
+                    callback(self.copied(like, there))
+            except BaseException as error:  # C cannot raise it: run does
+                self.raised = error
+                return 1
+            return 0
+
+        called = _abi.PROGRESS(call)
+        self.stack.callback(lambda: called)
+        return called
+
+    def copied(self, like: Any, there: int) -> Any:
+        """A new array with what lies there."""
+        content = numpy.empty(self.operator.shape[0], self.operator.dtype)
+        with self.gpu:
+            self.gpu.download(content.ctypes.data, there, self.bytes)
+        content = content.reshape(tuple(like.shape))
+        library = library_of(like)
+        if library.on_host:
+            return content
+        new = library.empty(like, content.shape, self.operator._type, None, False)
+        with self.gpu:
+            self.gpu.upload(library.view(new, None).pointer, content.ctypes.data, self.bytes)
+        return new
+
     def of_matrix(self, name: str, vectors: int, call: Callable[..., int]) -> int:
         """Memory of as many vectors with what the call makes of the operator's matrix."""
         origin = self.operator._origin
@@ -258,7 +299,7 @@ class Work:
         self.raised = None  # what a capture forbids, is done without one
         for status in (LIBRARY.cbgen_solve(solver, b, x, stream),
                        LIBRARY.cbgen_solver_outcome(solver, byref(outcome))):
-            if status and self.raised:
+            if self.raised and (status or outcome.reason == _abi.Reason.STOPPED):
                 raise self.raised
             if status:
                 check(status, LIBRARY.cbgen_solver_message, solver)

@@ -50,6 +50,7 @@ static void compare(emulation_job &job, const char *y, size_t element) {
 
 static const char *product(const emulation_job &job, const EmulatedKernel &kernel, void *matrix, const void *x,
                            void *y) {
+  if (job.heads) return kernel.multiply_heads(matrix, x, y, job.alpha, job.beta);
   if (!job.columns.count) return kernel.multiply(matrix, x, y, job.alpha, job.beta);
   if (!kernel.multiply_many) return "the text has no kernels for several vectors";
   return kernel.multiply_many(matrix, x, y, job.alpha, job.beta, job.columns);

@@ -15,6 +15,8 @@ struct EmulatedKernel {
   // Null: the text has no kernels for several vectors.
   const char *(*multiply_many)(const void *matrix, const void *x, void *y, double alpha, double beta,
                                const emulation_columns &columns);
+  // Null: the text has no kernels that read heads alone.
+  const char *(*multiply_heads)(const void *matrix, const void *x, void *y, double alpha, double beta);
   void (*free)(void *matrix);
   // Of a traced kernel (traced.h), else null: numbers become nodes in place, and nodes numbers again; `nodes` takes
   // their numbers.

@@ -64,6 +64,7 @@ struct emulation_job {
   uint64_t seed;       /* of the scheduler: product p uses seed + p */
   uint32_t products;   /* how often to multiply, each time from the same y */
   uint32_t repeatable; /* all products must agree bit for bit */
+  uint32_t heads;      /* with heads of split values alone, of a text that has such kernels */
   double alpha, beta;
   uint64_t data, data_bytes; /* offsets in the file, and sizes */
   uint64_t x, x_bytes;

@@ -103,6 +103,17 @@ struct half_t {
     return float_from(sign | (exponent == 31 ? 0x7f800000u : (exponent + 112) << 23) | fraction << 13);
   }
 };
+struct split_t {
+  uint32_t words[2];
+};
+inline double joined(float head, int32_t rest) {
+  double number = head;
+  int64_t bits;
+  memcpy(&bits, &number, sizeof bits);
+  bits += rest;
+  memcpy(&number, &bits, sizeof number);
+  return number;
+}
 struct bfloat16_t {
   uint16_t bits;
   operator float() const { return float_from(uint32_t(bits) << 16); }
