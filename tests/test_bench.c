@@ -144,6 +144,8 @@ static const struct {
     {"dense_row,n=400", "form=ax type=f32", " csr-alg1 csr-alg2 spmvop-alg1 spmvop-alg2 coo-alg1 coo-alg2 "},
     {"random,rows=90,cols=120,density=0.02", "form=axpby",
      " csr-alg1 csr-alg2 spmvop-alg1 spmvop-alg2 coo-alg1 coo-alg2 sell-16 sell-32 sell-64 sell-128 "},
+    {"block,blocks_r=40,r=3,c=3,per_row=2", "form=axpby type=split-f64",
+     " csr-alg1 csr-alg2 spmvop-alg1 spmvop-alg2 coo-alg1 coo-alg2 sell-16 sell-32 sell-64 sell-128 bsr-3 bsrmv-3 "},
     {"block,blocks_r=40,r=3,c=3,per_row=2", "form=axpby type=f32-f64",
      " csr-alg1 csr-alg2 coo-alg1 coo-alg2 sell-16 sell-32 sell-64 sell-128 bsr-3 "},
     {"block,blocks_r=40,r=3,c=3,per_row=2", "form=axpby type=f16-f32",

@@ -18,7 +18,8 @@ endfunction()
 # cuSPARSE as it is, and one of each kind before: without SpMVOp, and with its first two parameter lists.
 function(cbgen_fake_cusparse library variable)
   cbgen_fake(${library} fake_cusparse.c ${variable} test_bench test_many)
-  target_sources(${library} PRIVATE ${PROJECT_SOURCE_DIR}/base/real.c) # it computes with 16-bit numbers, too
+  # it computes with 16-bit numbers, too
+  target_sources(${library} PRIVATE ${PROJECT_SOURCE_DIR}/base/real.c ${PROJECT_SOURCE_DIR}/base/split.c)
   target_include_directories(${library} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${library} PRIVATE m)
 endfunction()

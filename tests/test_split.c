@@ -245,11 +245,30 @@ static void products_have_the_bits_of_ordinary_ones(void **state) {
   assert_in_range(compared, count - 8, count);
 }
 
-/* Matrices of a single row and column, and of empty rows, against the oracle. */
+/* Values of all 53 bits, against the oracle. */
+static void add_spread(struct kernel_batch *batch, const char *matrix, const char *settings, const char *form) {
+  struct kernel *kernel = next_kernel(batch);
+  struct cb_options options;
+  struct cb_diag diag = {0};
+  char text[SETTINGS];
+  snprintf(text, sizeof text, "recipe=%s type=split-f64 form=%s", settings, form);
+  snprintf(kernel->name, sizeof kernel->name, "%.60s %.120s", matrix, text);
+  set_options(&options, text);
+  assert_ok(cb_matrix_generate(&kernel->csr, matrix, &diag));
+  spread_values(&kernel->csr);
+  add_kernel(batch, &options);
+}
+
+/* Matrices of a single row and column, and of empty rows; and slots that are read one by one and several at once. */
 static void verification_multiplies_with_heads_too(void **state) {
-  static const char *const matrices[] = {"empty,rows=5", "one_row,cols=70", "one_column,rows=40", "long_row,rows=300,long_length=250",
-                                         "hypersparse,rows=900,keep=0.1"};
+  static const char *const matrices[] = {"empty,rows=5", "one_row,cols=70", "one_column,rows=40",
+                                         "long_row,rows=300,long_length=250", "hypersparse,rows=900,keep=0.1"};
   static const char *const forms[] = {"ax", "add", "axpby"};
+  static const char *const several[][2] = {{"fe3,n=4", "blocks"},
+                                           {"stencil27,n=6", "sell sell-vector=2"},
+                                           {"uniform,n=90,per_row=16", "sell sell-vector=4"},
+                                           {"stencil27,n=6", "patterns"},
+                                           {"fe3,n=4", "cb th1=20 th2=60"}};
   struct cb_verify_options options;
   struct kernel_batch batch;
   (void)state;
@@ -258,18 +277,9 @@ static void verification_multiplies_with_heads_too(void **state) {
   options.host.optimize = options.host.debug = 0;
   options.orders = 2;
   open_batch(&batch, &options);
-  for (int number = 0; number < 15; number++) {
-    struct kernel *kernel = next_kernel(&batch);
-    struct cb_options own;
-    struct cb_diag diag = {0};
-    char settings[SETTINGS];
-    snprintf(settings, sizeof settings, "recipe=%s type=split-f64 form=%s", number % 2 ? "sell" : "merge", forms[number % 3]);
-    snprintf(kernel->name, sizeof kernel->name, "%.60s %.120s", matrices[number / 3], settings);
-    set_options(&own, settings);
-    assert_ok(cb_matrix_generate(&kernel->csr, matrices[number / 3], &diag));
-    spread_values(&kernel->csr);
-    add_kernel(&batch, &own);
-  }
+  for (int number = 0; number < 15; number++)
+    add_spread(&batch, matrices[number / 3], number % 2 ? "sell" : "merge", forms[number % 3]);
+  for (int number = 0; number < 5; number++) add_spread(&batch, several[number][0], several[number][1], "ax");
   close_batch(&batch);
   assert_int_equal(batch.failures, 0);
   assert_int_equal(batch.refused, 0);

@@ -17,15 +17,18 @@ static void assert_share(const struct product *product, enum cb_vector_kernel ke
              share->parts, share->turns, each, parts, turns);
 }
 
-/* Many nonzeros in scattered columns: L1 is asked for a line by each lane, unless threads share a row of X. With few,
- * turns would only follow one another. */
+/* Many nonzeros in scattered columns: L1 is asked for a line by each lane, unless threads share a row of X, also where
+ * it holds what neighbouring rows ask for. With few, turns would only follow one another. */
 static void test_turns(void **state) {
   (void)state;
   struct product large = several("random,rows=200000,cols=200000,per_row=24", "recipe=sell sell-vary=on");
+  struct product near = several("band,n=30000,half=300,per_row=16", "recipe=sell sell-vary=on");
   struct product small = several("random,rows=3000,cols=3000,per_row=24", "recipe=sell sell-vary=on");
   assert_share(&large, CB_VECTORS_PACKED, 2, 4, 1);
+  assert_share(&near, CB_VECTORS_PACKED, 2, 4, 1);
   assert_share(&small, CB_VECTORS_PACKED, 8, 1, 0);
   product_release(&large);
+  product_release(&near);
   product_release(&small);
 }
 
@@ -76,7 +79,7 @@ static int copies(const struct product *product) { return product->plan->shares[
 static void test_copied(void **state) {
   (void)state;
   struct product random = several("random,rows=200000,cols=200000,per_row=24", "recipe=sell");
-  struct product few = several("random,rows=200000,cols=2000000,per_row=1", "recipe=sell");
+  struct product few = several("random,rows=200000,cols=1000000,per_row=4", "recipe=sell");
   struct product stencil = several("stencil7,n=60", "recipe=sell");
   struct product diagonals = several("stencil7,n=60", "recipe=dia");
   assert_true(copies(&random));

@@ -15,7 +15,7 @@ from ._library import LIBRARY, check
 from ._matrix import view_matrix
 from ._operator import Operator, compile
 
-METHODS = ("cg", "cg-mixed", "bicgstab", "minres", "gmres", "chebyshev", "jacobi")
+METHODS = ("cg", "bicgstab", "minres", "gmres", "chebyshev", "jacobi", "cg-mixed")
 
 
 def solve(A: Any, b: Any, x0: Any = None, *, method: str = "cg", rtol: float = 1e-5, atol: float = 0.0,
