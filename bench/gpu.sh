@@ -3,7 +3,7 @@
 # Everything that needs a GPU, in one call, with the tool that bench/pack_gpu.sh put into .gpu/. Ends with a short table.
 #
 #   bench/gpu.sh [STEP…]      check bench sanitize, unless steps are named; also: calibrate tune bench32 atomics recipes
-#                             examples python pycalls setup warm coldstart update devpack solve heads petsc api soak campaign ncu paper
+#                             examples python pycalls setup warm coldstart update devpack solve lp heads petsc api soak campaign ncu paper
 #
 #   check      small matrices of every form and type: compile, multiply, compare        check.txt
 #              with the oracle, and some with the emulation bit by bit
@@ -28,6 +28,7 @@
 #              laid out first or not, and by merge, about 80 s (SWEEP_MATRICES: others); manycorpus: the packed and the corpus, 4 and 8 vectors    many*.jsonl many*.md
 #   symmetric  half of symmetric matrices stored, beside all of them and cuSPARSE, with thread blocks of several sizes; about
 #              80 s (SYMMETRIC_MATRICES: others)                                      symmetric*.jsonl symmetric.md
+#   lp         linear programs, an iteration beside its two products (LP_MATRICES: others)    lp.txt
 #   solve      solvers as one kernel beside kernels one after the other, and cuSPARSE with cuBLAS (SOLVE_MATRICES: others; SOLVE_BLOCKS: numbers of
 #              thread blocks), then small ones under compute-sanitizer            solve*.txt solve.jsonl
 #   heads      split values: products of whole and split ones and with heads, cg and cg-mixed; about 50 s (HEADS_MATRICES:
@@ -322,6 +323,14 @@ api() {
   wait
 }
 
+# lp LIMIT
+lp() {
+  # shellcheck disable=SC2086 # a list of words
+  timeout -k 5 "$1" .gpu/bench_lp ${LP_MATRICES:-} 2>&1 | tee "$out/lp.txt"
+  say "lp: exit status ${PIPESTATUS[0]}"
+  cat "$out/lp.txt" >>"$summary"
+}
+
 # solve LIMIT
 solve() {
   local tool
@@ -488,6 +497,7 @@ for step in $steps; do
       timeout -k 5 "${HEADS_SECONDS:-120}" .gpu/bench_heads ${HEADS_MATRICES:-} 2>&1 | tee "$out/heads.txt"
       say "heads: exit status ${PIPESTATUS[0]}"
       cat "$out/heads.txt" >>"$summary" ;;
+    lp) lp "${LP_SECONDS:-90}" ;;
     solve) solve "${SOLVE_SECONDS:-300}" ;;
     petsc) petsc "${PETSC_SECONDS:-300}" ;;
     api) api "${API_SECONDS:-90}" ;;

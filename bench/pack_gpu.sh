@@ -23,7 +23,7 @@ arch=${ARCH:-90}
 limit=$(( ${2:-49} * 1024 * 1024 ))
 build=${BUILD:-$PWD/build}/gpu
 out=.gpu
-programs="bench_warm_start bench_cold_start bench_update bench_device_pack bench_solve bench_heads bench_api_check bench_soak bench_campaign
+programs="bench_warm_start bench_cold_start bench_update bench_device_pack bench_solve bench_lp bench_heads bench_api_check bench_soak bench_campaign
   bench_candidates"
 mkdir -p "$(dirname "$build")"
 with_petsc=(-DCBGEN_PETSC=OFF)

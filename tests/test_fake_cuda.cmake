@@ -103,6 +103,13 @@ add_test(NAME device_pack_on_fake_cuda COMMAND bench_device_pack --repeats 1 gen
 cbgen_run_on_fake_cuda(device_pack_on_fake_cuda)
 set_property(TEST device_pack_on_fake_cuda APPEND PROPERTY ENVIRONMENT "CBGEN_FAKE_STRICT=1" "OMP_WAIT_POLICY=passive")
 
+# And the one that measures linear programs.
+add_custom_target(lp_for_tests ALL DEPENDS bench_lp)
+add_test(NAME lp_on_fake_cuda COMMAND bench_lp generate:random,rows=20,cols=40,density=0.2)
+cbgen_run_on_fake_cuda(lp_on_fake_cuda)
+set_property(TEST lp_on_fake_cuda APPEND PROPERTY ENVIRONMENT "CBGEN_FAKE_STRICT=1" "OMP_WAIT_POLICY=passive"
+             "CBGEN_CACHE_DIR=")
+
 # And the one that measures solvers. What it compares them with runs on a GPU only.
 add_custom_target(solve_for_tests ALL DEPENDS bench_solve bench_heads)
 add_test(NAME heads_on_fake_cuda COMMAND bench_heads generate:stencil7,n=6 generate:fe3,n=3)
