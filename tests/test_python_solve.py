@@ -202,7 +202,7 @@ class Solve(FakeCase):
         matrix = system()
         operator = cbgen.compile(matrix, values="mutable")
         for kind, words, *arguments, more in (
-                (ValueError, "it is one of cg, bicgstab, minres", operator, RIGHT, {"method": "power"}),
+                (ValueError, "it is one of cg, cg-mixed, bicgstab", operator, RIGHT, {"method": "power"}),
                 (cbgen.ArgumentError, "'restart' is 65", operator, RIGHT, {"method": "gmres", "restart": 65}),
                 (ValueError, "square", cbgen.compile(matrix[:50]), RIGHT[:50], {}),
                 (ValueError, "at least 1", operator, RIGHT, {"maxiter": 0}),
