@@ -122,6 +122,8 @@ static const struct breach breaches[] = {
     {"stencil7,n=6", "recipe=sell", "constants", "constexpr int kRows",
      "constexpr int kSpare = 1;  // plan: none\nconstexpr int kRows", 0},
     {"stencil7,n=6", "recipe=sell", "constants", "constexpr int kBatch = ", "constexpr int kBatch = 1", 0},
+    {"random,rows=70,cols=90,density=0.3", "recipe=sell type=split-f64", "constants", "constexpr int64_t kRests = ",
+     "constexpr int64_t kRests = 1", 0},
     {"stencil7,n=6", "recipe=sell", "constants", ";  // matrix: rows", ";  /* matrix */  ", 0},
     {hubs, "recipe=hot hot-columns=20", "barriers", "__syncthreads();", "if (threadIdx.x < 32) __syncthreads();", 0},
     {hubs, "recipe=hot hot-columns=20", "barriers", "__syncthreads();",

@@ -290,7 +290,7 @@ static void verification_multiplies_with_heads_too(void **state) {
 static void wrong_kernels_are_found(void **state) {
   static const struct {
     const char *from, *to, *message;
-  } planted[] = {{"joined(load_stream(", "double(load_stream(", "product 'random': row"},
+  } planted[] = {{"from_parts(load_stream(", "double(load_stream(", "product 'random': row"},
                  {"return sum_t(load_stream((const float *)arrays.values + slot)",
                   "return sum_t(1.00001 * load_stream((const float *)arrays.values + slot)", "with heads: row"}};
   (void)state;

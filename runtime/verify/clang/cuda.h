@@ -92,6 +92,8 @@ __device__ int __clz(int);
 __device__ int __clzll(int64_t);
 __device__ unsigned __float_as_uint(float);
 __device__ float __uint_as_float(unsigned);
+__device__ int64_t __double_as_longlong(double);
+__device__ double __longlong_as_double(int64_t);
 __device__ double __hiloint2double(int, int);
 __device__ int __double2hiint(double);
 

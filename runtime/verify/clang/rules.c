@@ -57,8 +57,12 @@ static int is_field_of(const struct cb_syntax *tree, int field, const char *stru
          !strcmp(name_of(tree, tree->nodes[field].parent), structure);
 }
 
+/* In no namespace, or in that of the kernels that read heads of split values. */
 static int is_global(const struct cb_syntax *tree, int node) {
-  return node >= 0 && tree->nodes[tree->nodes[node].parent].kind != CB_CLANG_NAMESPACE;
+  if (node < 0) return 0;
+  const struct cb_syntax_node *around = &tree->nodes[tree->nodes[node].parent];
+  if (around->kind == CB_CLANG_NAMESPACE && !strcmp(around->name, "heads")) around = &tree->nodes[around->parent];
+  return around->kind != CB_CLANG_NAMESPACE;
 }
 
 static int may_name_y(const struct checked *checked, int function) {
@@ -229,7 +233,8 @@ static const struct cb_constant *planned(const struct cb_region *region, const c
   return NULL;
 }
 
-/* The elements of an array that are all alike, or the one value of all slots: a constant stands for them. */
+/* The elements of an array that are all alike, or the one value of all slots: a constant stands for them; another one
+ * for where the second parts of split values begin. */
 static int stands_for_array(const struct cb_region *region, const char *name, const char *comment, int64_t value) {
   const size_t length = strcspn(comment, "\n");
   for (int i = 0; i < region->arrays_count; i++) {
@@ -238,7 +243,7 @@ static int stands_for_array(const struct cb_region *region, const char *name, co
         !strncmp(comment + length - strlen(array->meaning), array->meaning, strlen(array->meaning)))
       return 1;
   }
-  return !strcmp(name, "kValue");
+  return !strcmp(name, "kValue") || (!strcmp(name, "kRests") && value == region->value_slots);
 }
 
 /* One that is computed from others is the template's. */

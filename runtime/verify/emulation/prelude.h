@@ -106,7 +106,7 @@ struct half_t {
 struct split_t {
   uint32_t words[2];
 };
-inline double joined(float head, int32_t rest) {
+inline double from_parts(float head, int32_t rest) {
   double number = head;
   int64_t bits;
   memcpy(&bits, &number, sizeof bits);
