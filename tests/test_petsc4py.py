@@ -4,6 +4,7 @@
 import sys
 import unittest
 
+import harness
 import petsc4py
 
 petsc4py.init(["test", "-dll_append", sys.argv[1], "-mat_cbgen_recipe", "sell", "-mat_cbgen_specialise", "never",
@@ -97,4 +98,4 @@ class WithPetsc4py(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    harness.main(argv=sys.argv[:1])
