@@ -81,17 +81,21 @@ static void add_all(struct kernel_batch *batch, const char *recipe) {
   }
 }
 
-static void every_recipe_multiplies_right(void **state) {
+static void open_fast(struct kernel_batch *batch) {
   struct cb_verify_options options;
-  struct kernel_batch batch;
-  char settings[SETTINGS];
-  (void)state;
   cb_verify_options_default(&options);
   options.host.compiler = fast_compiler();
   options.host.optimize = options.host.debug = 0;
   options.host.batch = 128;
   options.orders = 2;
-  open_batch(&batch, &options);
+  open_batch(batch, &options);
+}
+
+static void every_recipe_multiplies_right(void **state) {
+  struct kernel_batch batch;
+  char settings[SETTINGS];
+  (void)state;
+  open_fast(&batch);
   for (int number = 0; next_settings(settings, number, 1); number++)
     if (getenv("CBGEN_SEMIRING_ALL"))
       add_all(&batch, settings);
@@ -100,6 +104,19 @@ static void every_recipe_multiplies_right(void **state) {
   close_batch(&batch);
   assert_int_equal(batch.failures, 0);
   assert_true(batch.done > 100 && batch.refused < batch.done);
+}
+
+/* y = y or A x makes 1 of what y holds there, if it is not 0. */
+static void rows_without_nonzeros_are_joined_with_y(void **state) {
+  const struct wish wish = {.matrix = 8 /* hypersparse */, .form = 1 /* add */, .semiring = 2 /* or-and */};
+  const struct cb_recipe *recipe;
+  struct kernel_batch batch;
+  (void)state;
+  open_fast(&batch);
+  for (int i = 0; (recipe = cb_recipe_at(i)); i++) add_wish(&batch, settings_of_recipe(recipe), wish);
+  close_batch(&batch);
+  assert_int_equal(batch.failures, 0);
+  assert_true(batch.refused < batch.done);
 }
 
 /* Whether the ordinary product's kernel has a second look at sums that are not finite, for places without a nonzero. */
@@ -415,6 +432,7 @@ int main(void) {
       cmocka_unit_test(verify_sees_what_is_left_out),
       cmocka_unit_test(padding_changes_nothing),
       cmocka_unit_test(every_recipe_multiplies_right),
+      cmocka_unit_test(rows_without_nonzeros_are_joined_with_y),
   };
   return cmocka_run_group_tests_name("semirings", tests, NULL, NULL);
 }
