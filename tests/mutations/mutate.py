@@ -527,7 +527,7 @@ def main():
         mutations = [m for m in mutations if m not in missing]
         tests = all_tests(mutations)
     print(f"built in {time.monotonic() - start:.0f} s", flush=True)
-    if not options.unmeasured:
+    if not options.sample and not options.unmeasured:
         for test in tests:
             runner.measure(test)
             print(f"     {test}: {runner.seconds[test]:.1f} s", flush=True)
