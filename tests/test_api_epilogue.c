@@ -416,6 +416,9 @@ static void what_scalars_in_device_memory_lack_is_named(void **state) {
   product.arguments_count = 1;
   check_refused(op, product, "no epilogue of the caller's");
   product.arguments_count = 0;
+  product.heads = 1;
+  check_refused(op, product, "they have no heads");
+  product.heads = 0;
   product.y = NULL;
   product.beta = 0;
   product.z = (void *)(uintptr_t)vectors.y_there;

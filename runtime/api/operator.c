@@ -365,14 +365,19 @@ static enum cb_status take_device_scalars(struct cb_operands *operands, const st
   return CB_OK;
 }
 
-/* A product with an epilogue, or one without. */
-static enum cb_status check_epilogue(struct cb_operands *operands, const struct cb_operator_info *info,
-                                     const cbgen_product *product, struct cb_diag *diag) {
+static enum cb_status check_heads(const struct cb_operator_info *info, const cbgen_product *product,
+                                  struct cb_diag *diag) {
   if (product->heads != 0 && product->heads != 1)
     return cb_fail(diag, CB_ERR_ARGUMENT, "'heads' of the product is %d; it is 0 or 1", product->heads);
   if (product->heads && info->matrix_type != CB_SPLIT)
     return cb_fail(diag, CB_ERR_ARGUMENT,
                    "this operator's values are not split, so that they have no heads: set 'split' of the request");
+  return CB_OK;
+}
+
+/* A product with an epilogue, or one without. */
+static enum cb_status check_epilogue(struct cb_operands *operands, const struct cb_operator_info *info,
+                                     const cbgen_product *product, struct cb_diag *diag) {
   if (product->alpha_device || product->beta_device)
     return cb_fail(diag, CB_ERR_ARGUMENT,
                    "the product has 'alpha_device' or 'beta_device', and the operator was compiled without "
@@ -420,6 +425,7 @@ static enum cb_status multiply(cbgen_operator *op, cbgen_product *product, struc
   struct cb_operands operands;
   int entered = 0;
   enum cb_status s = cb_checks_outcome(op->shared->checks, diag);
+  if (!s) s = check_heads(info, product, diag);
   if (!s)
     s = device_scalars ? take_device_scalars(&operands, info, product, diag)
                        : check_epilogue(&operands, info, product, diag);
