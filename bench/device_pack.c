@@ -11,6 +11,8 @@
  * a recipe that refuses the matrix has one line that says so, and one that was left to the host says that.
  *
  * The exit status is 1 when operators differ, or anything failed. */
+#include "bench/common.h"
+
 #include "base/clock.h"
 #include "base/memory.h"
 #include "cbgen.h"
@@ -204,28 +206,18 @@ int main(int count, char **words) {
   const char *recipes = "blocks,dia,sell,merge,hot";
   struct cb_driver *driver = NULL;
   struct cb_device *device = NULL;
-  struct cb_diag diag = {0};
   int repeats = 3, at = 1, good = 1;
   for (; at + 1 < count && !strncmp(words[at], "--", 2); at += 2) {
     if (!strcmp(words[at], "--recipes")) recipes = words[at + 1];
     if (!strcmp(words[at], "--repeats")) repeats = atoi(words[at + 1]);
   }
   if (repeats < 1 || repeats > MOST_REPEATS) repeats = 3;
-  enum cb_status s = cb_driver_open(&driver, NULL, &diag);
-  if (!s) s = cb_device_open(&device, driver, 0, &diag);
-  if (!s) s = cb_device_enter(device, &diag);
-  if (s) {
-    fprintf(stderr, "%s\n", diag.message);
-    return 1;
-  }
+  if (!bench_open(&driver, &device)) return 1;
   printf("%-34s %-7s %-7s", "matrix", "recipe", "pack");
   for (int i = 0; i < COLUMNS; i++) printf(" %9s", columns[i]);
   printf("  (ms)\n");
   for (int i = 0; at == count && standard[i]; i++) good &= check_matrix(device, repeats, standard[i], recipes);
   for (; at < count; at++) good &= check_matrix(device, repeats, words[at], recipes);
-  cbgen_trim();
-  cb_device_leave(device);
-  cb_device_close(device);
-  cb_driver_close(driver);
+  bench_close(driver, device);
   return !good;
 }

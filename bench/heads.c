@@ -11,6 +11,8 @@
  *
  * Products of split values must have the bits of those of whole ones, and with heads those of floats, where the plans
  * are the same; the host's residual must be what was asked for. The exit status is 1 when anything is wrong. */
+#include "bench/common.h"
+
 #include "base/clock.h"
 #include "base/memory.h"
 #include "cbgen.h"
@@ -67,8 +69,6 @@ static enum cb_status make_system(struct bed *bed, const char *name) {
   if (s) return s;
   if (csr->rows != csr->cols) return cb_fail(&bed->diag, CB_ERR_ARGUMENT, "'%s' is not square", name);
   const int64_t held = (int64_t)cbrt((double)csr->rows * (double)csr->rows);
-  bed->row_ptr = cb_alloc((size_t)csr->rows + 1, sizeof *bed->row_ptr);
-  if (!bed->row_ptr) return cb_fail_memory(&bed->diag, "row pointers", (uint64_t)csr->rows);
   for (int64_t row = 0; row < csr->rows; row++) {
     double sum = row < held ? 1 : 1e-12;
     int64_t own = -1;
@@ -80,10 +80,7 @@ static enum cb_status make_system(struct bed *bed, const char *name) {
     if (own < 0) return cb_fail(&bed->diag, CB_ERR_ARGUMENT, "'%s' has no diagonal", name);
     csr->values[own] = sum;
   }
-  for (int64_t row = 0; row <= csr->rows; row++) bed->row_ptr[row] = (int32_t)cb_csr_row(csr, row);
-  bed->view = (cbgen_csr){.struct_size = sizeof(cbgen_csr), .rows = csr->rows, .cols = csr->cols, .nnz = csr->nnz,
-                          .row_ptr = bed->row_ptr, .col_idx = csr->col_idx, .values = csr->values};
-  return CB_OK;
+  return bench_view(&bed->view, &bed->row_ptr, csr, &bed->diag);
 }
 
 static enum cb_status make_vectors(struct bed *bed) {
@@ -164,20 +161,6 @@ static enum cb_status time_products(struct bed *bed, const char *name) {
 
 /* ---- solutions */
 
-/* ‖b − A x‖ / ‖b‖ */
-static double host_residual(const struct bed *bed) {
-  double square = 0, of_b = 0;
-#pragma omp parallel for reduction(+ : square, of_b)
-  for (int64_t row = 0; row < bed->csr.rows; row++) {
-    long double r = bed->b[row];
-    for (int64_t k = cb_csr_row(&bed->csr, row); k < cb_csr_row(&bed->csr, row + 1); k++)
-      r -= (long double)bed->csr.values[k] * bed->x[bed->csr.col_idx[k]];
-    square += (double)(r * r);
-    of_b += bed->b[row] * bed->b[row];
-  }
-  return sqrt(square / of_b);
-}
-
 static enum cb_status solve(struct bed *bed, cbgen_solver *solver, cbgen_outcome *outcome) {
   const size_t bytes = (size_t)bed->csr.rows * sizeof(double);
   enum cb_status s = cb_device_fill(bed->device, bed->vectors[X], 0, bytes, &bed->diag);
@@ -193,7 +176,7 @@ static enum cb_status time_solution(struct bed *bed, int kind, const char *metho
   const size_t bytes = (size_t)bed->csr.rows * sizeof(double);
   cbgen_solver *solver = NULL;
   cbgen_outcome outcome = {0};
-  double times[SOLUTIONS], residual = 0;
+  double times[SOLUTIONS], residual = 0, norm;
   enum cb_status s = check(bed, cbgen_solver_create(bed->ops[kind], method, &options, &solver),
                            cbgen_operator_message(bed->ops[kind]));
   for (int i = -1; i < SOLUTIONS && !s; i++) { /* the first one is not counted */
@@ -202,7 +185,7 @@ static enum cb_status time_solution(struct bed *bed, int kind, const char *metho
     if (i >= 0) times[i] = 1e3 * (cb_seconds() - start);
   }
   if (!s) s = cb_device_download(bed->device, bed->x, bed->vectors[X], bytes, "x", &bed->diag);
-  if (!s) residual = host_residual(bed);
+  if (!s) residual = bench_residual(&bed->csr, bed->b, bed->x, &norm);
   if (!s) *ms = cb_median(times, SOLUTIONS);
   if (!s)
     printf("  %-9s %-6s values %-10s %9.2f ms, %d iterations, residual %.2e\n", method, cbgen_solver_form(solver),
@@ -256,20 +239,10 @@ int main(int count, char **words) {
   static const char *const standard[] = {"generate:fe3,n=48", "generate:stencil7,n=160", "generate:stencil27,n=80"};
   struct cb_driver *driver = NULL;
   struct cb_device *device = NULL;
-  struct cb_diag diag = {0};
   int good = 1;
-  enum cb_status s = cb_driver_open(&driver, NULL, &diag);
-  if (!s) s = cb_device_open(&device, driver, 0, &diag);
-  if (!s) s = cb_device_enter(device, &diag);
-  if (s) {
-    fprintf(stderr, "%s\n", diag.message);
-    return 1;
-  }
+  if (!bench_open(&driver, &device)) return 1;
   for (int i = 0; i < 3 && count < 2; i++) good &= run(device, standard[i]);
   for (int word = 1; word < count; word++) good &= run(device, words[word]);
-  cbgen_trim();
-  cb_device_leave(device);
-  cb_device_close(device);
-  cb_driver_close(driver);
+  bench_close(driver, device);
   return !good;
 }

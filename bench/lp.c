@@ -9,6 +9,8 @@
  * transpose, each alone, back to back (cbgen_operator_measure). "floor": what an iteration must move, the arrays of both
  * operators and 19 vectors, at 4.4 TB/s, or from L2 at 8 TB/s. Then a solution to 1e-4: iterations, and its value beside
  * the best. Solutions are repeated and must have the same bits. The exit status is 1 when anything is wrong. */
+#include "bench/common.h"
+
 #include "base/clock.h"
 #include "base/memory.h"
 #include "cbgen.h"
@@ -104,14 +106,9 @@ static enum cb_status make_vectors(struct bed *bed) {
 }
 
 static enum cb_status make_operators(struct bed *bed) {
-  const struct cb_csr *csr = &bed->csr;
-  bed->row_ptr = cb_alloc((size_t)csr->rows + 1, sizeof *bed->row_ptr);
-  if (!bed->row_ptr) return cb_fail_memory(&bed->diag, "row pointers", (uint64_t)csr->rows);
-  for (int64_t i = 0; i <= csr->rows; i++) bed->row_ptr[i] = (int32_t)cb_csr_row(csr, i);
-  bed->view = (cbgen_csr){.struct_size = sizeof(cbgen_csr), .rows = csr->rows, .cols = csr->cols, .nnz = csr->nnz,
-                          .row_ptr = bed->row_ptr, .col_idx = csr->col_idx, .values = csr->values};
   cbgen_request request = {.struct_size = sizeof request, .specialise = CBGEN_SPECIALISE_NOW};
-  enum cb_status s = check(bed, cbgen_context_create(&bed->context), "no context");
+  enum cb_status s = bench_view(&bed->view, &bed->row_ptr, &bed->csr, &bed->diag);
+  if (!s) s = check(bed, cbgen_context_create(&bed->context), "no context");
   if (!s) s = check(bed, cbgen_compile(bed->context, &bed->view, &request, &bed->a), cbgen_message(bed->context));
   request.transpose = 1;
   if (!s) s = check(bed, cbgen_compile(bed->context, &bed->view, &request, &bed->transposed), cbgen_message(bed->context));
@@ -239,22 +236,12 @@ int main(int count, char **words) {
                                          "generate:random,rows=100000,cols=400000,density=0.0001", NULL};
   struct cb_driver *driver = NULL;
   struct cb_device *device = NULL;
-  struct cb_diag diag = {0};
   int good = 1;
-  enum cb_status s = cb_driver_open(&driver, NULL, &diag);
-  if (!s) s = cb_device_open(&device, driver, 0, &diag);
-  if (!s) s = cb_device_enter(device, &diag);
-  if (s) {
-    fprintf(stderr, "%s\n", diag.message);
-    return 1;
-  }
+  if (!bench_open(&driver, &device)) return 1;
   printf("%-36s %8s %8s %9s %9s %9s %9s  (us per iteration)\n", "matrix", "rows", "columns", "nonzeros", "iteration",
          "products", "floor");
   for (int i = 0; count == 1 && standard[i]; i++) good &= run_one(device, standard[i]);
   for (int i = 1; i < count; i++) good &= run_one(device, words[i]);
-  cbgen_trim();
-  cb_device_leave(device);
-  cb_device_close(device);
-  cb_driver_close(driver);
+  bench_close(driver, device);
   return !good;
 }

@@ -18,6 +18,7 @@
  * 8 TB/s, and 0.95 us for each barrier. Then a solution to 1e-8: iterations, and the true residual as the solver tells
  * it and as the host finds it. Solutions are repeated and must have the same bits. The exit status is 1 when anything is
  * wrong. */
+#include "bench/common.h"
 #include "bench/solve_vendor.h"
 
 #include "base/clock.h"
@@ -136,14 +137,9 @@ static enum cb_status make_vectors(struct bed *bed) {
 }
 
 static enum cb_status make_operator(struct bed *bed, const char *recipe) {
-  const struct cb_csr *csr = &bed->csr;
-  bed->row_ptr = cb_alloc((size_t)csr->rows + 1, sizeof *bed->row_ptr);
-  if (!bed->row_ptr) return cb_fail_memory(&bed->diag, "row pointers", (uint64_t)csr->rows);
-  for (int64_t i = 0; i <= csr->rows; i++) bed->row_ptr[i] = (int32_t)cb_csr_row(csr, i);
-  bed->view = (cbgen_csr){.struct_size = sizeof(cbgen_csr), .rows = csr->rows, .cols = csr->cols, .nnz = csr->nnz,
-                          .row_ptr = bed->row_ptr, .col_idx = csr->col_idx, .values = csr->values};
   const cbgen_request request = {.struct_size = sizeof request, .specialise = CBGEN_SPECIALISE_NOW};
-  enum cb_status s = check(bed, cbgen_context_create(&bed->context), "no context");
+  enum cb_status s = bench_view(&bed->view, &bed->row_ptr, &bed->csr, &bed->diag);
+  if (!s) s = check(bed, cbgen_context_create(&bed->context), "no context");
   if (!s) s = check(bed, cbgen_set(bed->context, "recipe", recipe), cbgen_message(bed->context));
   if (!s) s = check(bed, cbgen_compile(bed->context, &bed->view, &request, &bed->op), cbgen_message(bed->context));
   if (!s && !bed->ranks)
@@ -334,21 +330,6 @@ static double host_change(const struct bed *bed, double *norm) {
   return change;
 }
 
-/* ‖b − A x‖ / ‖b‖, and ‖b‖. */
-static double host_residual(const struct bed *bed, double *norm) {
-  double square = 0, of_b = 0;
-#pragma omp parallel for reduction(+ : square, of_b)
-  for (int64_t row = 0; row < bed->csr.rows; row++) {
-    long double r = bed->b[row];
-    for (int64_t k = cb_csr_row(&bed->csr, row); k < cb_csr_row(&bed->csr, row + 1); k++)
-      r -= (long double)bed->csr.values[k] * bed->x[bed->csr.col_idx[k]];
-    square += (double)(r * r);
-    of_b += bed->b[row] * bed->b[row];
-  }
-  *norm = sqrt(of_b);
-  return sqrt(square / of_b);
-}
-
 /* Solves to 1e-8 several times: the same bits, and the host's residual beside the solver's. */
 static enum cb_status check_solution(struct bed *bed, const char *method, const char *form, char *line, size_t size) {
   const size_t bytes = (size_t)bed->csr.rows * sizeof(double);
@@ -367,7 +348,7 @@ static enum cb_status check_solution(struct bed *bed, const char *method, const 
   cb_free(first);
   if (s) return s;
   double norm;
-  const double found = bed->ranks ? host_change(bed, &norm) : host_residual(bed, &norm);
+  const double found = bed->ranks ? host_change(bed, &norm) : bench_residual(&bed->csr, bed->b, bed->x, &norm);
   snprintf(line, size, "%d iterations, reason %d, true residual %.2e, host %.2e%s", outcome.iterations, outcome.reason,
            outcome.true_residual / norm, found, differ ? ", BITS DIFFER" : "");
   if (differ || found > 1e-6 || outcome.reason != CBGEN_REASON_CONVERGED)
@@ -396,7 +377,7 @@ static enum cb_status vendor_residual(const struct vendor_runs *runs, double *re
   if (!s)
     s = cb_device_download(bed->device, bed->x, vendor_solution(runs->vendor), (size_t)bed->csr.rows * sizeof(double),
                            "x", &bed->diag);
-  *residual = s ? 0 : host_residual(bed, &norm);
+  *residual = s ? 0 : bench_residual(&bed->csr, bed->b, bed->x, &norm);
   return s;
 }
 
@@ -670,7 +651,6 @@ int main(int count, char **words) {
   const char *recipe = "auto", *forms = "auto", *json_path = NULL;
   struct cb_driver *driver = NULL;
   struct cb_device *device = NULL;
-  struct cb_diag diag = {0};
   int word = 1, good = 1, only_checks = 0;
   for (; word + 1 < count && !strncmp(words[word], "--", 2); word += 2) {
     if (!strcmp(words[word], "--recipe")) recipe = words[word + 1];
@@ -679,21 +659,12 @@ int main(int count, char **words) {
     if (!strcmp(words[word], "--json")) json_path = words[word + 1];
   }
   FILE *json = json_path ? fopen(json_path, "w") : NULL;
-  enum cb_status s = cb_driver_open(&driver, NULL, &diag);
-  if (!s) s = cb_device_open(&device, driver, 0, &diag);
-  if (!s) s = cb_device_enter(device, &diag);
-  if (s) {
-    fprintf(stderr, "%s\n", diag.message);
-    return 1;
-  }
+  if (!bench_open(&driver, &device)) return 1;
   printf("%-9s %-30s %9s %10s %-10s %9s %9s %9s %9s %9s %9s  (us per iteration)\n", "method", "matrix", "rows", "nonzeros",
          "form", "solver", "parts", "vendor", "graph", "product", "floor");
   for (int i = 0; word == count && standard[i]; i++) good &= run_one(device, standard[i], recipe, forms, only_checks, json);
   for (; word < count; word++) good &= run_one(device, words[word], recipe, forms, only_checks, json);
   if (json) fclose(json);
-  cbgen_trim();
-  cb_device_leave(device);
-  cb_device_close(device);
-  cb_driver_close(driver);
+  bench_close(driver, device);
   return !good;
 }

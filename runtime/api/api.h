@@ -93,6 +93,12 @@ struct cb_shared {
   double measured;      /* seconds; 0: not measured */
 };
 
+/* Of the options of solvers, batches and linear programs. CB_ERR_ARGUMENT. */
+static inline enum cb_status cb_check_tolerances(double relative, double absolute, struct cb_diag *diag) {
+  if (relative >= 0 && absolute >= 0) return CB_OK;
+  return cb_fail(diag, CB_ERR_ARGUMENT, "a tolerance is negative or no number");
+}
+
 /* The epilogue of operators that take alpha and beta from device memory (cbgen_request.device_scalars): each operation
  * as cbgen_multiply has it with numbers by value. */
 extern const char cb_device_scalars[];

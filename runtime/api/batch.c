@@ -25,8 +25,8 @@ struct cbgen_batch {
 static enum cb_status check_options(const cbgen_batch_options *options, enum cb_type type, struct cb_diag *diag) {
   if (options->systems < 1 || options->systems > INT32_MAX)
     return cb_fail(diag, CB_ERR_ARGUMENT, "'systems' is %lld; it is 1 to 2^31 - 1", (long long)options->systems);
-  if (!(options->relative_tolerance >= 0) || !(options->absolute_tolerance >= 0))
-    return cb_fail(diag, CB_ERR_ARGUMENT, "a tolerance is negative or no number");
+  const enum cb_status s = cb_check_tolerances(options->relative_tolerance, options->absolute_tolerance, diag);
+  if (s) return s;
   if (options->max_iterations < 0)
     return cb_fail(diag, CB_ERR_ARGUMENT, "'max_iterations' is %d; it is 0 (10 times the rows) or more",
                    options->max_iterations);

@@ -59,8 +59,8 @@ static int is_size(double number) { return number >= 0 && cb_real_is_finite(numb
 
 static enum cb_status check_options(const cbgen_lp_options *options, const struct cb_operator_info *info,
                                     struct cb_diag *diag) {
-  if (!(options->relative_tolerance >= 0) || !(options->absolute_tolerance >= 0))
-    return cb_fail(diag, CB_ERR_ARGUMENT, "a tolerance is negative or no number");
+  const enum cb_status s = cb_check_tolerances(options->relative_tolerance, options->absolute_tolerance, diag);
+  if (s) return s;
   if (options->max_iterations < 0 ||
       (info->sum_type == CB_F32 && options->max_iterations > MOST_COUNTED_BY_FLOAT))
     return cb_fail(diag, CB_ERR_ARGUMENT, "'max_iterations' is %d; it is 1 to %d, or 0 (%d)", options->max_iterations,

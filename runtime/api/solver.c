@@ -55,8 +55,8 @@ static enum cb_status check_operator(const struct cb_operator_info *info, struct
 
 static enum cb_status check_options(const cbgen_solver_options *options, const struct cb_operator_info *info,
                                     struct cb_diag *diag) {
-  if (!(options->relative_tolerance >= 0) || !(options->absolute_tolerance >= 0))
-    return cb_fail(diag, CB_ERR_ARGUMENT, "a tolerance is negative or no number");
+  const enum cb_status s = cb_check_tolerances(options->relative_tolerance, options->absolute_tolerance, diag);
+  if (s) return s;
   if (options->max_iterations < 0)
     return cb_fail(diag, CB_ERR_ARGUMENT, "'max_iterations' is %d; it is 0 (10 times the rows) or more",
                    options->max_iterations);

@@ -229,37 +229,37 @@ class Work:
                 raise ValueError(f"M is {preconditioner.shape} of {preconditioner.dtype}, A {self.operator.shape} of "
                                  f"{self.operator.dtype}")
 
-        def call(_: Any, r: int, z: int, on: Optional[int]) -> int:
+        def work(_: Any, r: int, z: int, on: Optional[int]) -> None:
             stream = on or 0
-            try:
-                if isinstance(preconditioner, Operator):
-                    preconditioner._handles.multiply(stream, 1.0, r, 0.0, z)
-                else:
-                    preconditioner(Vector(r, self.operator, stream), Vector(z, self.operator, stream), stream)
-            except BaseException as error:  # C cannot raise it: run does
-                self.raised = error
-                return 1
-            return 0
+            if isinstance(preconditioner, Operator):
+                preconditioner._handles.multiply(stream, 1.0, r, 0.0, z)
+            else:
+                preconditioner(Vector(r, self.operator, stream), Vector(z, self.operator, stream), stream)
 
-        called = _abi.PRECONDITION(call)
-        self.stack.callback(lambda: called)
-        return called
+        return self.called(_abi.PRECONDITION, work)
 
     def progress(self, callback: Callable[[Any], Any], like: Any, step: int) -> Any:
         """What the solver calls after each iteration, which lives as long as the work."""
         seen = [0]
 
-        def call(_: Any, iterations: int, __: float, there: int) -> int:
+        def work(_: Any, iterations: int, __: float, there: int) -> None:
+            if iterations // step > seen[0]:
+                seen[0] = iterations // step
+                callback(self.copied(like, there))
+
+        return self.called(_abi.PROGRESS, work)
+
+    def called(self, kind: Any, work: Callable[..., None]) -> Any:
+        """A function of C that does the work, and lives as long as this."""
+        def call(*arguments: Any) -> int:
             try:
-                if iterations // step > seen[0]:
-                    seen[0] = iterations // step
-                    callback(self.copied(like, there))
+                work(*arguments)
             except BaseException as error:  # C cannot raise it: run does
                 self.raised = error
                 return 1
             return 0
 
-        called = _abi.PROGRESS(call)
+        called = kind(call)
         self.stack.callback(lambda: called)
         return called
 

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What programs that measure share: GPU 0 with its context current, a matrix as the public interface takes it, and
+ * whether a solution is right. */
+#ifndef CBGEN_BENCH_COMMON_H
+#define CBGEN_BENCH_COMMON_H
+
+#include "base/memory.h"
+#include "cbgen.h"
+#include "frontend/csr.h"
+#include "runtime/cuda/driver.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/* Returns whether there is a GPU; if not, stderr says why. */
+static inline int bench_open(struct cb_driver **driver, struct cb_device **device) {
+  struct cb_diag diag = {0};
+  enum cb_status s = cb_driver_open(driver, NULL, &diag);
+  if (!s) s = cb_device_open(device, *driver, 0, &diag);
+  if (!s) s = cb_device_enter(*device, &diag);
+  if (s) fprintf(stderr, "%s\n", diag.message);
+  return !s;
+}
+
+static inline void bench_close(struct cb_driver *driver, struct cb_device *device) {
+  cbgen_trim();
+  cb_device_leave(device);
+  cb_device_close(device);
+  cb_driver_close(driver);
+}
+
+/* *row_ptr, which is the caller's, holds the matrix's row pointers as 32-bit integers. */
+static inline enum cb_status bench_view(cbgen_csr *view, int32_t **row_ptr, const struct cb_csr *csr,
+                                        struct cb_diag *diag) {
+  *row_ptr = cb_alloc((size_t)csr->rows + 1, sizeof **row_ptr);
+  if (!*row_ptr) return cb_fail_memory(diag, "row pointers", (uint64_t)csr->rows);
+  for (int64_t i = 0; i <= csr->rows; i++) (*row_ptr)[i] = (int32_t)cb_csr_row(csr, i);
+  *view = (cbgen_csr){.struct_size = sizeof *view, .rows = csr->rows, .cols = csr->cols, .nnz = csr->nnz,
+                      .row_ptr = *row_ptr, .col_idx = csr->col_idx, .values = csr->values};
+  return CB_OK;
+}
+
+/* ‖b − A x‖ / ‖b‖, and ‖b‖. */
+static inline double bench_residual(const struct cb_csr *csr, const double *b, const double *x, double *norm) {
+  double square = 0, of_b = 0;
+#pragma omp parallel for reduction(+ : square, of_b)
+  for (int64_t row = 0; row < csr->rows; row++) {
+    long double r = b[row];
+    for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++)
+      r -= (long double)csr->values[k] * x[csr->col_idx[k]];
+    square += (double)(r * r);
+    of_b += b[row] * b[row];
+  }
+  *norm = sqrt(of_b);
+  return sqrt(square / of_b);
+}
+
+#endif
