@@ -29,6 +29,9 @@ static const struct general {
                    .help = "y = Ax, y += Ax, or y = alpha A x + beta y"}},
     {FIELD(semiring), {.name = "semiring", .words = cb_semiring_names, .standard = CB_PLUS_TIMES,
                        .help = "what products add and multiply with; all but plus-times take alpha 1, and beta 0 or 1"}},
+    {FIELD(conjugate), {.name = "conjugate", .words = on_off, .least = CB_ON, .standard = CB_OFF,
+                        .help = "on: the values of a complex matrix are conjugated; of a transposed one that is its conjugate "
+                                "transpose"}},
     {FIELD(values), {.name = "values", .words = promises, .standard = CB_VALUES_DATA,
                      .help = "fixed: they never change, so that what they have in common becomes text"}},
     {FIELD(symmetric), {.name = "symmetric", .words = symmetries, .standard = CB_SYMMETRIC_AUTO, .may_refuse = 1,
@@ -221,6 +224,18 @@ enum cb_status cb_options_apply(struct cb_options *options, const char *settings
   return s;
 }
 
+/* What is not done of complex numbers, whatever the layout. */
+static enum cb_status check_complex(const struct cb_options *options, struct cb_diag *diag) {
+  const char *what = options->semiring != CB_PLUS_TIMES ? "other semirings than plus-times"
+                     : options->atomics == CB_ON        ? "atomics"
+                     : options->vectors > 1             ? "several vectors at once"
+                     : cb_promises_symmetry(options)    ? "symmetric storage"
+                                                        : NULL;
+  if (!what || !cb_type_is_complex(cb_precision_types((enum cb_precision)options->type).sum)) return CB_OK;
+  return cb_fail(diag, CB_ERR_UNSUPPORTED, "there are no kernels for complex numbers with %s: 'type' is %s", what,
+                 cb_precision_names[options->type]);
+}
+
 enum cb_status cb_options_check(const struct cb_options *options, struct cb_diag *diag) {
   const struct cb_option *option;
   enum cb_status s = CB_OK;
@@ -236,6 +251,7 @@ enum cb_status cb_options_check(const struct cb_options *options, struct cb_diag
     s = cb_fail(diag, CB_ERR_ARGUMENT, "option 'check-symmetry' checks a promise: option 'symmetric' must be on or skew");
   if (!s && options->vectors > 1 && (options->semiring != CB_PLUS_TIMES || options->atomics == CB_ON))
     s = cb_fail(diag, CB_ERR_ARGUMENT, "option 'vectors' takes semiring plus-times, without atomics");
+  if (!s) s = check_complex(options, diag);
   for (int i = 0; cb_layout_table[i] && !s; i++)
     if (cb_layout_table[i]->check) s = cb_layout_table[i]->check(options->settings[i], diag);
   return s;

@@ -31,6 +31,7 @@ struct cb_options {
   int64_t type;     /* enum cb_precision: types of matrix values, vectors and sums */
   int64_t form;     /* enum cb_form */
   int64_t semiring; /* enum cb_semiring */
+  int64_t conjugate; /* enum cb_switch, CB_ON: products are those of the matrix with conjugated values */
   int64_t values;   /* enum cb_value_promise: CB_VALUES_FIXED says that they will never change */
   int64_t symmetric; /* enum cb_symmetry_option: CB_SYMMETRIC_ON and _SKEW promise that entry (j, i) is entry (i, j), or
                       * that with the other sign, whatever values there will be: the lower triangle counts. auto: where

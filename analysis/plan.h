@@ -13,7 +13,7 @@
  *
  * A plan is immutable once cb_plan_build has returned it. It prints as one line:
  *
- *   plan   = "(spmv " [ "(semiring " word ") " ] [ "(vectors " count ") " ] node ")"
+ *   plan   = "(spmv " [ "(semiring " word ") " ] [ "(conjugate on) " ] [ "(vectors " count ") " ] node ")"
  *                                                 the semiring, unless it is plus-times; vectors, unless it is one
  *   node   = "(" layout { " " fact } ")"                         a region
  *          | "(split " splitter { " " fact } { " " node } ")"    parts, in the order of their regions
@@ -278,6 +278,7 @@ struct cb_plan {
                           * those of another, and then as many sums of thread blocks (CB_REDUCE_ROWS) for each */
   int64_t reduce_counter; /* likewise: the counter by which the last thread block is known */
   int symmetry; /* enum cb_symmetry_option, but for auto: whether half of the matrix may be stored */
+  int conjugated;   /* the values of a complex matrix are, as the kernel reads them */
   int values_fixed; /* they may be part of the plan, and cannot be renewed */
   int64_t index_limit; /* larger indices and numbers in index arrays have 64 bits in the text */
   struct cb_target target;
@@ -342,6 +343,9 @@ static inline int cb_plan_vectors(const struct cb_plan *plan, enum cb_vector_ker
 
 /* Whether the text has kernels that read heads alone: those of a product, with "_heads" behind their names. */
 static inline int cb_plan_has_heads(const struct cb_plan *plan) { return plan->matrix_type == CB_SPLIT; }
+
+/* Whether values, vectors and sums are complex. */
+static inline int cb_plan_is_complex(const struct cb_plan *plan) { return cb_type_is_complex(plan->sum_type); }
 
 /* The plan as JSON (indented, stable order of keys): all of it but array contents. */
 enum cb_status cb_plan_json(const struct cb_plan *plan, struct cb_text *text, struct cb_diag *diag);

@@ -317,6 +317,11 @@ enum cb_status cb_reordering_find(struct cb_reordering *reordering, const struct
 
 /* ---- a matrix in another order */
 
+static void move_value(struct cb_csr *moved, int64_t to, const struct cb_csr *csr, int64_t from) {
+  const int parts = csr->is_complex ? 2 : 1;
+  for (int i = 0; i < parts; i++) moved->values[parts * to + i] = csr->values[parts * from + i];
+}
+
 /* Row `to` of the new matrix is row `from` of the old one; `keys` has room for it. */
 static void move_row(struct cb_csr *moved, int64_t to, const struct cb_csr *csr, int64_t from, const int32_t *places,
                      uint64_t *keys) {
@@ -325,7 +330,7 @@ static void move_row(struct cb_csr *moved, int64_t to, const struct cb_csr *csr,
   qsort(keys, (size_t)count, sizeof *keys, compare_keys);
   for (int64_t i = 0; i < count; i++) {
     moved->col_idx[at + i] = (int32_t)(keys[i] >> 32);
-    moved->values[at + i] = csr->values[begin + (int64_t)(keys[i] & UINT32_MAX)];
+    move_value(moved, at + i, csr, begin + (int64_t)(keys[i] & UINT32_MAX));
   }
 }
 
@@ -343,6 +348,7 @@ enum cb_status cb_csr_reorder(struct cb_csr *csr, const struct cb_reordering *re
   struct cb_csr moved = {0};
   if (reordering->method == CB_ORDER_GIVEN) return CB_OK;
   enum cb_status s = cb_csr_alloc(&moved, csr->rows, csr->cols, csr->nnz, diag);
+  if (!s && csr->is_complex) s = cb_csr_make_complex(&moved, diag);
   int32_t *places = s ? NULL : cb_order_inverse(reordering->columns, csr->cols);
   uint64_t *keys = s ? NULL : cb_alloc((size_t)csr->cols, sizeof *keys);
   if (!s && (!places || !keys)) s = cb_fail_memory(diag, "an order of the matrix", (uint64_t)csr->cols * 12);

@@ -12,6 +12,8 @@ enum cb_type {
   CB_F32,
   CB_F16,
   CB_BF16,
+  CB_C64,  /* complex: two floats, or two doubles, the real part first */
+  CB_C128,
   CB_U8,
   CB_U16,
   CB_U32,
@@ -26,7 +28,15 @@ size_t cb_type_size(enum cb_type type);           /* bytes */
 const char *cb_type_c_name(enum cb_type type);    /* as the generated text spells it: "double", "uint16_t" */
 const char *cb_type_short(enum cb_type type);     /* "f64", "u16" */
 const char *cb_type_entry_name(enum cb_type type); /* as the generated text spells an entry of x or y: "half_entry_t" */
-int cb_type_is_float(enum cb_type type);
+int cb_type_is_float(enum cb_type type); /* of values: a real or complex number */
+
+static inline int cb_type_is_complex(enum cb_type type) { return type == CB_C64 || type == CB_C128; }
+
+/* The real numbers that a number is made of: how many, and their type. */
+static inline int cb_type_parts(enum cb_type type) { return cb_type_is_complex(type) ? 2 : 1; }
+static inline enum cb_type cb_type_of_part(enum cb_type type) {
+  return type == CB_C64 ? CB_F32 : type == CB_C128 ? CB_F64 : type;
+}
 
 /* The type of a value's number: of split ones f64. */
 static inline enum cb_type cb_type_of_number(enum cb_type type) {
@@ -43,7 +53,7 @@ struct cb_types {
 
 /* The combinations there are; option `type` is one. Their names say the matrix's type, and behind a dash that of
  * vectors and sums where it is another. With f16 and bf16 alone, x and y are as narrow as the values, and sums f32.
- * Split values are doubles in two parts (base/split.h). */
+ * Split values are doubles in two parts (base/split.h). Complex ones multiply complex vectors. */
 enum cb_precision {
   CB_PRECISION_F64,
   CB_PRECISION_F32,
@@ -53,6 +63,8 @@ enum cb_precision {
   CB_PRECISION_F16,
   CB_PRECISION_BF16,
   CB_PRECISION_SPLIT_F64,
+  CB_PRECISION_C128,
+  CB_PRECISION_C64,
   CB_PRECISION_COUNT
 };
 extern const char *const cb_precision_names[]; /* "f64", "f32-f64"; ends with NULL */

@@ -77,6 +77,7 @@ static inline const char *equation(const struct cb_plan *plan) {
 /* Sections of every template by what the product adds and multiplies with. */
 static inline void add_semiring(struct emitter *emitter, struct cb_scope *scope) {
   cb_scope_optional_section(scope, cb_semiring_section(emitter->plan->semiring));
+  if (cb_plan_is_complex(emitter->plan)) cb_scope_optional_section(scope, "complex");
 }
 
 /* Whether a sum is several numbers; and the type of a number. */

@@ -300,7 +300,7 @@ enum cb_status cb_expand_file_definition(struct cb_text *text, const struct cb_e
 
 /* ---- sections that are used */
 
-enum { MOST_SECTIONS = 64, LONGEST_NAME = 32 };
+enum { MOST_SECTIONS = 96, LONGEST_NAME = 32 };
 
 /* The sections of a template, by name; a name may occur several times. */
 struct section_names {

@@ -170,6 +170,7 @@ enum cb_status cb_family_check(const struct cb_plan *plan, struct cb_diag *diag)
   enum cb_status s = CB_OK;
   if (plan->epilogue) return cb_fail(diag, CB_ERR_UNSUPPORTED, "an epilogue is part of a kernel's text");
   if (plan->vectors > 1) return cb_fail(diag, CB_ERR_UNSUPPORTED, "no family has kernels for several vectors");
+  if (cb_plan_is_complex(plan)) return cb_fail(diag, CB_ERR_UNSUPPORTED, "no family has kernels for complex numbers");
   if (cb_plan_has_heads(plan)) return cb_fail(diag, CB_ERR_UNSUPPORTED, "no family has kernels for split values");
   if (plan->values_fixed) return cb_fail(diag, CB_ERR_UNSUPPORTED, "fixed values are part of a kernel's text");
   for (int i = 0; i < plan->regions_count && !s; i++) s = check_region(plan, &plan->regions[i], diag);

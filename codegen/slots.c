@@ -36,6 +36,7 @@ static const char *table_text(struct emitter *emitter, const struct cb_region *r
 
 static const char *kind_of(const struct cb_region *region) {
   if (region->value_storage == CB_VALUES_EQUAL) return "equal";
+  if (cb_type_is_complex(region->value_type)) return "complex";
   return region->value_type == CB_SPLIT ? "split" : "whole";
 }
 
@@ -51,6 +52,7 @@ enum cb_status cb_add_value_accessors(struct emitter *emitter, struct cb_text *t
   cb_scope_optional(&scope, "array", array ? array->name : "");
   if (array && array->role == CB_ROLE_MIXED) cb_scope_section(&scope, "mixed");
   cb_scope_section(&scope, kind_of(region));
+  if (emitter->plan->conjugated) cb_scope_optional_section(&scope, "conjugated");
   if (emitter->heads) cb_scope_optional_section(&scope, "heads");
   if (coded) cb_scope_section(&scope, "coded");
   if (coded && region->table_baked) {

@@ -619,8 +619,8 @@ static enum cb_status emit_kernel(struct emitter *emitter, int number_of_launch)
 /* Functions that regions and kernels call, each emitted when its name occurs there, or in one that is emitted. */
 static const char *const common_functions[] = {
     "load_x",         "commit", "commit_more", "commit_atomic", "set_sum", "add_sum", "add_sum_atomic",
-    "last_to_arrive", "zero",   "product",     "add_product",   "add",     "total",   "clear",
-    "is_finite",      "shuffle_xor", "shuffle_warp", "shuffle_up", "load_l2", "store_l2"};
+    "last_to_arrive", "zero",   "product",     "add_product",   "scale",   "add_scaled",   "add",     "total",   "clear",
+    "is_finite",      "shuffle",     "shuffle_xor", "shuffle_warp", "shuffle_up", "load_l2", "store_l2"};
 enum { COMMON_FUNCTIONS = sizeof common_functions / sizeof *common_functions };
 
 static const char *global_constants(struct emitter *emitter) {

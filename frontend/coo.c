@@ -20,6 +20,7 @@ void cb_coo_release(struct cb_coo *coo) {
   cb_free(coo->row_idx);
   cb_free(coo->col_idx);
   cb_free(coo->values);
+  cb_free(coo->imaginary);
   *coo = (struct cb_coo){0};
 }
 
@@ -31,6 +32,14 @@ enum cb_status cb_coo_alloc(struct cb_coo *coo, int64_t count, int pattern, stru
   if (coo->row_idx && coo->col_idx && (pattern || coo->values)) return CB_OK;
   cb_coo_release(coo);
   return cb_fail_memory(diag, "entries", (unsigned long long)count * (pattern ? 8 : 16));
+}
+
+enum cb_status cb_coo_make_complex(struct cb_coo *coo, struct cb_diag *diag) {
+  const unsigned long long bytes = 8ull * (unsigned long long)coo->count;
+  coo->imaginary = cb_alloc((size_t)coo->count, sizeof *coo->imaginary);
+  if (coo->imaginary) return CB_OK;
+  cb_coo_release(coo);
+  return cb_fail_memory(diag, "imaginary parts", bytes);
 }
 
 enum cb_status cb_check_rows(const char *subject, int64_t rows, int64_t entries, struct cb_diag *diag) {
@@ -435,8 +444,8 @@ static enum cb_status fill_with_ones(struct cb_csr *csr, struct cb_diag *diag) {
   return CB_OK;
 }
 
-enum cb_status cb_csr_from_mirrored_coo(struct cb_csr *csr, struct cb_coo *coo, enum cb_mirror mirror,
-                                        struct cb_diag *diag) {
+/* Of real values, or of a complex matrix's parts. */
+static enum cb_status make_real(struct cb_csr *csr, struct cb_coo *coo, enum cb_mirror mirror, struct cb_diag *diag) {
   *csr = (struct cb_csr){.rows = coo->rows, .cols = coo->cols, .name = "matrix"};
   const int pattern = !coo->values;
   const char *path = coo->path;
@@ -451,6 +460,53 @@ enum cb_status cb_csr_from_mirrored_coo(struct cb_csr *csr, struct cb_coo *coo, 
   cb_coo_release(coo);
   if (s) cb_csr_release(csr);
   return s;
+}
+
+/* ---- complex values: each part is a matrix of its own, whose entries end in the same places */
+
+static enum cb_status copy_coo(struct cb_coo *copy, const struct cb_coo *coo, struct cb_diag *diag) {
+  const size_t count = (size_t)coo->count;
+  const enum cb_status s = cb_coo_alloc(copy, coo->count, 1, diag);
+  copy->rows = coo->rows;
+  copy->cols = coo->cols;
+  copy->path = coo->path;
+  if (s || !count) return s;
+  memcpy(copy->row_idx, coo->row_idx, count * sizeof *coo->row_idx);
+  memcpy(copy->col_idx, coo->col_idx, count * sizeof *coo->col_idx);
+  return CB_OK;
+}
+
+static enum cb_status join_parts(struct cb_csr *csr, const struct cb_csr *imaginary, struct cb_diag *diag) {
+  const enum cb_status s = cb_csr_make_complex(csr, diag);
+#pragma omp parallel for schedule(static)
+  for (int64_t k = 0; k < (s ? 0 : csr->nnz); k++) csr->values[2 * k + 1] = imaginary->values[k];
+  return s;
+}
+
+static enum cb_status make_complex(struct cb_csr *csr, struct cb_coo *coo, enum cb_mirror mirror,
+                                   struct cb_diag *diag) {
+  const enum cb_mirror of_real = mirror == CB_MIRROR_CONJUGATED ? CB_MIRROR_SAME : mirror;
+  const enum cb_mirror of_imaginary = mirror == CB_MIRROR_CONJUGATED ? CB_MIRROR_NEGATED : mirror;
+  struct cb_coo other = {0};
+  struct cb_csr imaginary = {0};
+  *csr = (struct cb_csr){0};
+  enum cb_status s = copy_coo(&other, coo, diag);
+  other.values = coo->imaginary;
+  coo->imaginary = NULL;
+  if (!s) s = make_real(csr, coo, of_real, diag);
+  if (!s) s = make_real(&imaginary, &other, of_imaginary, diag);
+  if (!s) s = join_parts(csr, &imaginary, diag);
+  cb_csr_release(&imaginary);
+  cb_coo_release(&other);
+  cb_coo_release(coo);
+  if (s) cb_csr_release(csr);
+  return s;
+}
+
+enum cb_status cb_csr_from_mirrored_coo(struct cb_csr *csr, struct cb_coo *coo, enum cb_mirror mirror,
+                                        struct cb_diag *diag) {
+  if (coo->imaginary) return make_complex(csr, coo, mirror, diag);
+  return make_real(csr, coo, mirror == CB_MIRROR_CONJUGATED ? CB_MIRROR_SAME : mirror, diag);
 }
 
 enum cb_status cb_csr_from_coo(struct cb_csr *csr, struct cb_coo *coo, struct cb_diag *diag) {

@@ -8,7 +8,8 @@
 enum cb_mirror {
   CB_MIRROR_NONE,
   CB_MIRROR_SAME,   /* each entry off the diagonal stands for (r, c) and (c, r) */
-  CB_MIRROR_NEGATED /* the same, and the mirrored value is negated */
+  CB_MIRROR_NEGATED, /* the same, and the mirrored value is negated */
+  CB_MIRROR_CONJUGATED /* the same, and its imaginary part is negated */
 };
 
 /* Refuses sizes that are negative or beyond CB_MAX_DIMENSION. */
@@ -16,6 +17,9 @@ enum cb_status cb_check_sizes(int64_t rows, int64_t cols, struct cb_diag *diag);
 
 /* Room for `count` entries, without values when `pattern`. */
 enum cb_status cb_coo_alloc(struct cb_coo *coo, int64_t count, int pattern, struct cb_diag *diag);
+
+/* Room for imaginary parts. Releases the coordinates where there is no memory. */
+enum cb_status cb_coo_make_complex(struct cb_coo *coo, struct cb_diag *diag);
 
 /* cb_csr_from_coo with mirroring: an entry and its mirror image count as given one after the other. */
 enum cb_status cb_csr_from_mirrored_coo(struct cb_csr *csr, struct cb_coo *coo, enum cb_mirror mirror,

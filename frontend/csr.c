@@ -10,7 +10,8 @@
 
 int64_t cb_csr_bytes(const struct cb_csr *csr) {
   const int64_t pointer = csr->wide ? 8 : 4;
-  return (csr->rows + 1) * pointer + csr->nnz * (int64_t)(sizeof *csr->col_idx + sizeof *csr->values);
+  return (csr->rows + 1) * pointer + csr->nnz * (int64_t)sizeof *csr->col_idx +
+         cb_csr_numbers(csr) * (int64_t)sizeof *csr->values;
 }
 
 enum cb_status cb_check_sizes(int64_t rows, int64_t cols, struct cb_diag *diag) {
@@ -40,6 +41,21 @@ enum cb_status cb_csr_alloc(struct cb_csr *csr, int64_t rows, int64_t cols, int6
     return cb_fail_memory(diag, "matrix", bytes);
   }
   memset(csr->row_ptr, 0, pointer);
+  return CB_OK;
+}
+
+enum cb_status cb_csr_make_complex(struct cb_csr *csr, struct cb_diag *diag) {
+  if (csr->is_complex || !csr->values) return CB_OK;
+  double *const pairs = cb_alloc((size_t)csr->nnz, 2 * sizeof *pairs);
+  if (!pairs) return cb_fail_memory(diag, "complex values", 16ull * (unsigned long long)csr->nnz);
+#pragma omp parallel for schedule(static)
+  for (int64_t k = 0; k < csr->nnz; k++) {
+    pairs[2 * k] = csr->values[k];
+    pairs[2 * k + 1] = 0;
+  }
+  cb_free(csr->values);
+  csr->values = pairs;
+  csr->is_complex = 1;
   return CB_OK;
 }
 
@@ -119,5 +135,5 @@ struct cb_hash cb_csr_pattern_hash(const struct cb_csr *csr) {
 }
 
 struct cb_hash cb_csr_values_hash(const struct cb_csr *csr) {
-  return cb_hash_array(csr->values, (size_t)csr->nnz, sizeof *csr->values);
+  return cb_hash_array(csr->values, (size_t)cb_csr_numbers(csr), sizeof *csr->values);
 }

@@ -75,7 +75,9 @@ struct cb_csr {
   int wide;           /* 1: row pointers are int64_t, 0: int32_t */
   void *row_ptr;      /* rows + 1 entries, ascending, first 0, last nnz */
   int32_t *col_idx;   /* nnz entries; NULL: see `remote` */
-  double *values;     /* nnz entries; NULL where columns are remote */
+  double *values;     /* nnz entries, or where they are complex nnz pairs, the real part first; NULL where columns are
+                       * remote */
+  int is_complex;
   const struct cb_remote_columns *remote; /* not owned; NULL: columns are here */
   int pattern;        /* the source had no values: all are 1 */
   int symmetric_file; /* the source stored one triangle (for reports only: the matrix here is whole) */
@@ -89,6 +91,12 @@ static inline int64_t cb_csr_row(const struct cb_csr *csr, int64_t row) {
 static inline int64_t cb_csr_row_length(const struct cb_csr *csr, int64_t row) {
   return cb_csr_row(csr, row + 1) - cb_csr_row(csr, row);
 }
+
+/* Real numbers in `values`. */
+static inline int64_t cb_csr_numbers(const struct cb_csr *csr) { return csr->is_complex ? 2 * csr->nnz : csr->nnz; }
+
+/* Makes a real matrix a complex one, whose imaginary parts are 0; one that is complex stays. */
+enum cb_status cb_csr_make_complex(struct cb_csr *csr, struct cb_diag *diag);
 
 /* Bytes of row pointers, column indices and values. */
 int64_t cb_csr_bytes(const struct cb_csr *csr);
@@ -114,6 +122,7 @@ struct cb_coo {
   int64_t rows, cols, count;
   int32_t *row_idx, *col_idx;
   double *values;
+  double *imaginary; /* of the values' imaginary parts, where they are complex; else NULL */
   const char *path; /* of the file that they are from, for messages; NULL: of none */
 };
 void cb_coo_release(struct cb_coo *coo);

@@ -59,7 +59,7 @@ static enum cb_status parse_edges(struct cb_coo *coo, const struct cb_source *so
   const struct cb_entry_form form = {
       .rows = CB_MAX_DIMENSION,
       .cols = CB_MAX_DIMENSION,
-      .with_value = columns == 3,
+      .values = columns == 3,
       .commas = 1,
       .comments = "#%",
       .names = {"node", "second node", "weight"},

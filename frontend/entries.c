@@ -76,7 +76,7 @@ static int explain_column(const struct cb_entry_form *form, int column, const ch
 static void explain_line(const struct cb_entry_form *form, const char *line, const char *limit,
                          struct cb_complaint *complaint) {
   char text[CB_TOKEN_TEXT];
-  const int columns = form->with_value ? 3 : 2;
+  const int columns = 2 + form->values;
   const char *at = line, *token = line;
   complaint->at = line;
   complaint->status = CB_ERR_FORMAT;
@@ -89,6 +89,10 @@ static void explain_line(const struct cb_entry_form *form, const char *line, con
     snprintf(complaint->message, sizeof complaint->message, "unexpected '%s' after the %s; %s",
              cb_token_text(text, extra, token_end(extra, form->commas)), form->names[columns - 1],
              form->form);
+  else if (form->real_diagonal)
+    snprintf(complaint->message, sizeof complaint->message,
+             "the imaginary part '%s' stands on the diagonal of a Hermitian matrix; it must be zero there",
+             cb_token_text(text, token, at));
   else
     snprintf(complaint->message, sizeof complaint->message,
              "'%s' stands on the diagonal of a skew-symmetric matrix; it must be zero there",
@@ -99,12 +103,12 @@ static void explain_line(const struct cb_entry_form *form, const char *line, con
 
 struct entry {
   int64_t row, col; /* from 0 */
-  double value;
+  double parts[2];
 };
 
 /* Reads the line at `at`. Returns its end, or NULL when something is wrong with it. */
 static inline const char *parse_entry(struct entry *entry, const struct cb_entry_form *form, const char *at,
-                                      const char *limit, const int with_value, const int commas) {
+                                      const char *limit, const int values, const int commas) {
   const char *after = cb_parse_index(at, &entry->row);
   int good = after != at && is_separator(*after, commas);
   at = skip(after, commas);
@@ -113,12 +117,12 @@ static inline const char *parse_entry(struct entry *entry, const struct cb_entry
   entry->row -= form->base;
   entry->col -= form->base;
   good &= (uint64_t)entry->row < (uint64_t)form->rows && (uint64_t)entry->col < (uint64_t)form->cols;
-  entry->value = 1;
-  if (with_value && good) {
+  for (int i = 0; i < values && good; i++) {
+    const int is_zero = form->zero_diagonal || (form->real_diagonal && i == 1); /* where it is on the diagonal */
     at = skip(after, commas);
-    const char *end = at == after ? NULL : cb_parse_double(at, limit, &entry->value);
-    good = end && !cb_overflows(at, entry->value) &&
-           !(form->zero_diagonal && entry->row == entry->col && !(entry->value == 0));
+    const char *end = at == after ? NULL : cb_parse_double(at, limit, &entry->parts[i]);
+    good = end && !cb_overflows(at, entry->parts[i]) &&
+           !(is_zero && entry->row == entry->col && !(entry->parts[i] == 0));
     after = end;
   }
   if (!good) return NULL;
@@ -131,7 +135,7 @@ static inline const char *next_line(const char *at, const struct cb_chunk *chunk
 }
 
 static inline int64_t parse_lines(const struct target *target, const struct cb_chunk *chunk,
-                                  struct cb_complaint *complaint, const int with_value, const int commas) {
+                                  struct cb_complaint *complaint, const int values, const int commas) {
   const struct cb_entry_form *form = target->form;
   const struct cb_coo *coo = target->coo;
   int64_t found = 0;
@@ -139,7 +143,7 @@ static inline int64_t parse_lines(const struct target *target, const struct cb_c
     const char *at = skip(line, 0);
     if (*at != '\n' && !is_comment(form, *at)) {
       struct entry entry;
-      at = parse_entry(&entry, form, at, chunk->limit, with_value, commas);
+      at = parse_entry(&entry, form, at, chunk->limit, values, commas);
       if (!at) {
         explain_line(form, line, chunk->limit, complaint);
         break;
@@ -150,7 +154,8 @@ static inline int64_t parse_lines(const struct target *target, const struct cb_c
       }
       coo->row_idx[chunk->entry + found] = (int32_t)entry.row;
       coo->col_idx[chunk->entry + found] = (int32_t)entry.col;
-      if (with_value) coo->values[chunk->entry + found] = entry.value;
+      if (values) coo->values[chunk->entry + found] = entry.parts[0];
+      if (values > 1) coo->imaginary[chunk->entry + found] = entry.parts[1];
       found++;
     }
     line = next_line(at, chunk);
@@ -166,6 +171,10 @@ static int64_t parse_triples(void *user, const struct cb_chunk *chunk, struct cb
   return parse_lines(user, chunk, complaint, 1, 0);
 }
 
+static int64_t parse_quadruples(void *user, const struct cb_chunk *chunk, struct cb_complaint *complaint) {
+  return parse_lines(user, chunk, complaint, 2, 0);
+}
+
 static int64_t parse_comma_pairs(void *user, const struct cb_chunk *chunk, struct cb_complaint *complaint) {
   return parse_lines(user, chunk, complaint, 0, 1);
 }
@@ -174,16 +183,22 @@ static int64_t parse_comma_triples(void *user, const struct cb_chunk *chunk, str
   return parse_lines(user, chunk, complaint, 1, 1);
 }
 
+static int64_t parse_comma_quadruples(void *user, const struct cb_chunk *chunk, struct cb_complaint *complaint) {
+  return parse_lines(user, chunk, complaint, 2, 1);
+}
+
 enum cb_status cb_entries_parse(struct cb_coo *coo, struct cb_lines *lines, const struct cb_entry_form *form,
                                 int64_t *found, struct cb_diag *diag) {
-  static cb_parse_chunk *const parsers[2][2] = {{parse_pairs, parse_comma_pairs},
-                                                {parse_triples, parse_comma_triples}};
-  enum cb_status s = cb_coo_alloc(coo, lines->entries, !form->with_value, diag);
+  static cb_parse_chunk *const parsers[3][2] = {{parse_pairs, parse_comma_pairs},
+                                                {parse_triples, parse_comma_triples},
+                                                {parse_quadruples, parse_comma_quadruples}};
+  enum cb_status s = cb_coo_alloc(coo, lines->entries, !form->values, diag);
+  if (!s && form->values > 1) s = cb_coo_make_complex(coo, diag);
   if (s) return s;
   coo->rows = form->rows;
   coo->cols = form->cols;
   struct target target = {form, coo};
-  s = cb_lines_parse(lines, parsers[form->with_value][form->commas], &target, found, diag);
+  s = cb_lines_parse(lines, parsers[form->values][form->commas], &target, found, diag);
   if (s) cb_coo_release(coo);
   return s;
 }

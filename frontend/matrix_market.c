@@ -16,10 +16,12 @@
 #include <string.h>
 #include <strings.h>
 
-enum symmetry { GENERAL, SYMMETRIC, SKEW };
+enum symmetry { GENERAL, SYMMETRIC, SKEW, HERMITIAN };
+enum field { REAL, PATTERN, COMPLEX };
 
 struct header {
-  int array, pattern;
+  int array;
+  enum field field;
   enum symmetry symmetry;
   int64_t rows, cols, entries;
   int64_t size_line; /* its line number */
@@ -39,14 +41,12 @@ static const struct word objects[] = {
     {"matrix", 0, NULL}, {"vector", 0, "write the vector as a matrix of one column"}, {NULL, 0, NULL}};
 static const struct word formats[] = {{"coordinate", 0, NULL}, {"array", 1, NULL}, {NULL, 0, NULL}};
 static const struct word fields[] = {
-    {"real", 0, NULL},    {"integer", 0, NULL},
-    {"double", 0, NULL},  {"unsigned-integer", 0, NULL},
-    {"pattern", 1, NULL}, {"complex", 0, "split the matrix into its real and imaginary part"},
-    {NULL, 0, NULL}};
+    {"real", REAL, NULL},       {"integer", REAL, NULL},    {"double", REAL, NULL}, {"unsigned-integer", REAL, NULL},
+    {"pattern", PATTERN, NULL}, {"complex", COMPLEX, NULL}, {NULL, 0, NULL}};
 static const struct word symmetries[] = {{"general", GENERAL, NULL},
                                          {"symmetric", SYMMETRIC, NULL},
                                          {"skew-symmetric", SKEW, NULL},
-                                         {"hermitian", SYMMETRIC, NULL}, /* of real numbers: the same */
+                                         {"hermitian", HERMITIAN, NULL}, /* of real numbers: symmetric */
                                          {NULL, 0, NULL}};
 
 static const char banner_start[] = "%%MatrixMarket";
@@ -108,7 +108,7 @@ static enum cb_status take_word(int *meaning, const char **at, const struct word
 
 static enum cb_status parse_banner(struct header *header, const char *line, const char *path,
                                    struct cb_diag *diag) {
-  int ignored, symmetry;
+  int ignored, symmetry, field;
   const char *at = word_end(line);
   if (at - line != sizeof banner_start - 1)
     return cb_fail(diag, CB_ERR_FORMAT,
@@ -116,11 +116,12 @@ static enum cb_status parse_banner(struct header *header, const char *line, cons
                    banner_start);
   enum cb_status s = take_word(&ignored, &at, objects, path, diag);
   if (!s) s = take_word(&header->array, &at, formats, path, diag);
-  if (!s) s = take_word(&header->pattern, &at, fields, path, diag);
+  if (!s) s = take_word(&field, &at, fields, path, diag);
   if (!s) s = take_word(&symmetry, &at, symmetries, path, diag);
   if (s) return s;
   header->symmetry = (enum symmetry)symmetry;
-  if (header->pattern && (header->array || header->symmetry == SKEW))
+  header->field = (enum field)field;
+  if (header->field == PATTERN && (header->array || header->symmetry == SKEW))
     return cb_fail(diag, CB_ERR_FORMAT, "%s:1: '%s' needs values, so it cannot be 'pattern'; say 'real'",
                    path, header->array ? "array" : "skew-symmetric");
   return CB_OK;
@@ -214,9 +215,20 @@ static enum cb_status check_count(const struct header *header, const struct cb_l
 
 static enum cb_mirror mirror_of(const struct header *header) {
   static const enum cb_mirror mirrors[] = {
-      [GENERAL] = CB_MIRROR_NONE, [SYMMETRIC] = CB_MIRROR_SAME, [SKEW] = CB_MIRROR_NEGATED};
+      [GENERAL] = CB_MIRROR_NONE, [SYMMETRIC] = CB_MIRROR_SAME, [SKEW] = CB_MIRROR_NEGATED,
+                                            [HERMITIAN] = CB_MIRROR_CONJUGATED};
   return mirrors[header->symmetry];
 }
+
+/* Numbers of an entry. */
+static int values_of(const struct header *header) {
+  return header->field == PATTERN ? 0 : header->field == COMPLEX ? 2 : 1;
+}
+
+static const char *const forms_of_lines[] = {
+    [REAL] = "a line holds a row, a column and a value",
+    [PATTERN] = "a line of a pattern file holds a row and a column",
+    [COMPLEX] = "a line of a complex file holds a row, a column, a real and an imaginary part"};
 
 static enum cb_status read_coordinates(struct cb_coo *coo, const struct header *header,
                                        struct cb_lines *lines, struct cb_diag *diag) {
@@ -224,12 +236,12 @@ static enum cb_status read_coordinates(struct cb_coo *coo, const struct header *
       .rows = header->rows,
       .cols = header->cols,
       .base = 1,
-      .with_value = !header->pattern,
+      .values = values_of(header),
       .zero_diagonal = header->symmetry == SKEW,
+      .real_diagonal = header->symmetry == HERMITIAN,
       .comments = "%",
-      .names = {"row", "column", "value"},
-      .form = header->pattern ? "a line of a pattern file holds a row and a column"
-                              : "a line holds a row, a column and a value",
+      .names = {"row", "column", header->field == COMPLEX ? "real part" : "value", "imaginary part"},
+      .form = forms_of_lines[header->field],
       .range_error = "correct it or the size line",
   };
   int64_t found;
@@ -239,43 +251,74 @@ static enum cb_status read_coordinates(struct cb_coo *coo, const struct header *
   return check_count(header, lines, found, diag);
 }
 
-static int64_t parse_array_values(void *user, const struct cb_chunk *chunk, struct cb_complaint *complaint) {
-  double *values = user;
-  int64_t entry = chunk->entry;
+/* A dense array's numbers, `parts` for each entry. */
+struct dense {
+  double *numbers;
+  int parts;
+};
+
+static void complain_array(const char *line, const char *at, const char *after, double value, int parts,
+                           struct cb_complaint *complaint) {
   char text[CB_TOKEN_TEXT];
+  const char *const form = parts == 2 ? "a line of a complex array file holds a real and an imaginary part"
+                                      : "a line of an array file holds one value";
+  const char *const rest = after ? skip_blanks(after) : at;
+  const int overflows = after && cb_overflows(at, value), goes_on = after && rest != after;
+  complaint->at = line;
+  complaint->status = overflows ? CB_ERR_LIMIT : CB_ERR_FORMAT;
+  if (overflows)
+    snprintf(complaint->message, sizeof complaint->message, "'%s' " CB_OVERFLOW_ADVICE, cb_token_text(text, at, after));
+  else if (goes_on)
+    snprintf(complaint->message, sizeof complaint->message, "unexpected '%s'; %s",
+             cb_token_text(text, rest, word_end(rest)), form);
+  else
+    snprintf(complaint->message, sizeof complaint->message, "'%s' is not a number; %s",
+             cb_token_text(text, at, word_end(at)), form);
+}
+
+/* The numbers of one line. Returns whether they are all right, and else complains. */
+static int parse_array_line(double numbers[2], const char *line, int parts, const struct cb_chunk *chunk, int fits,
+                            struct cb_complaint *complaint) {
+  const char *at = skip_blanks(line), *after = NULL, *rest = at;
+  for (int i = 0; i < parts; i++) {
+    at = rest;
+    numbers[i] = 0;
+    after = cb_parse_double(at, chunk->limit, &numbers[i]);
+    rest = after ? skip_blanks(after) : at;
+    const int ends = i + 1 == parts ? *rest == '\n' || (rest != after && *rest == '%') : rest != after;
+    if (after && ends && fits && !cb_overflows(at, numbers[i])) continue;
+    complain_array(line, at, after, numbers[i], parts, complaint);
+    return 0;
+  }
+  return 1;
+}
+
+static int64_t parse_array_values(void *user, const struct cb_chunk *chunk, struct cb_complaint *complaint) {
+  const struct dense *dense = user;
+  int64_t entry = chunk->entry;
   for (const char *line = chunk->begin, *next = line; line < chunk->end; line = next) {
+    double numbers[2];
     next = (const char *)memchr(line, '\n', (size_t)(chunk->end - line)) + 1;
     const char *at = skip_blanks(line);
     if (*at == '\n' || *at == '%') continue;
-    double value;
-    const char *after = cb_parse_double(at, chunk->limit, &value), *rest = after ? skip_blanks(after) : at;
-    if (after && (*rest == '\n' || (rest != after && *rest == '%')) &&
-        entry < chunk->entry + chunk->entries && !cb_overflows(at, value)) {
-      values[entry++] = value;
-      continue;
-    }
-    complaint->at = line;
-    complaint->status = after && cb_overflows(at, value) ? CB_ERR_LIMIT : CB_ERR_FORMAT;
-    if (complaint->status == CB_ERR_LIMIT)
-      snprintf(complaint->message, sizeof complaint->message, "'%s' " CB_OVERFLOW_ADVICE,
-               cb_token_text(text, at, after));
-    else
-      snprintf(complaint->message, sizeof complaint->message,
-             "%s'%s'%s; a line of an array file holds one value", after && rest != after ? "unexpected " : "",
-             after && rest != after ? cb_token_text(text, rest, word_end(rest))
-                                    : cb_token_text(text, at, word_end(at)),
-             after && rest != after ? "" : " is not a number");
-    break;
+    if (!parse_array_line(numbers, line, dense->parts, chunk, entry < chunk->entry + chunk->entries, complaint)) break;
+    memcpy(dense->numbers + dense->parts * entry, numbers, (size_t)dense->parts * sizeof *numbers);
+    entry++;
   }
   return entry - chunk->entry;
 }
 
+static int is_zero(const struct dense *dense, int64_t i) {
+  return dense->parts > 1 ? dense->numbers[2 * i] == 0 && dense->numbers[2 * i + 1] == 0 : dense->numbers[i] == 0;
+}
+
 /* The nonzeros of a dense array in column order, or of the lower triangle of one. NaN counts as nonzero. */
-static enum cb_status drop_zeros(struct cb_coo *coo, const struct header *header, const double *values,
+static enum cb_status drop_zeros(struct cb_coo *coo, const struct header *header, const struct dense *dense,
                                  struct cb_diag *diag) {
   int64_t nonzeros = 0;
-  for (int64_t i = 0; i < header->entries; i++) nonzeros += !(values[i] == 0);
-  const enum cb_status s = cb_coo_alloc(coo, nonzeros, 0, diag);
+  for (int64_t i = 0; i < header->entries; i++) nonzeros += !is_zero(dense, i);
+  enum cb_status s = cb_coo_alloc(coo, nonzeros, 0, diag);
+  if (!s && dense->parts > 1) s = cb_coo_make_complex(coo, diag);
   if (s) return s;
   coo->rows = header->rows;
   coo->cols = header->cols;
@@ -283,24 +326,39 @@ static enum cb_status drop_zeros(struct cb_coo *coo, const struct header *header
   for (int64_t col = 0, from = 0; from < header->entries; col++) {
     const int64_t first = header->symmetry == GENERAL ? 0 : col + (header->symmetry == SKEW);
     for (int64_t row = first; row < header->rows; row++, from++) {
-      if (values[from] == 0) continue;
+      if (is_zero(dense, from)) continue;
       coo->row_idx[to] = (int32_t)row;
       coo->col_idx[to] = (int32_t)col;
-      coo->values[to++] = values[from];
+      if (dense->parts > 1) coo->imaginary[to] = dense->numbers[2 * from + 1];
+      coo->values[to++] = dense->numbers[dense->parts * from];
     }
   }
+  return CB_OK;
+}
+
+/* Of a Hermitian array, whose lower triangle is there column by column. */
+static enum cb_status check_diagonal(const struct header *header, const struct dense *dense, const char *path,
+                                     struct cb_diag *diag) {
+  for (int64_t row = 0, at = 0; row < header->rows && dense->parts > 1; at += header->rows - row++)
+    if (!(dense->numbers[2 * at + 1] == 0))
+      return cb_fail(diag, CB_ERR_FORMAT,
+                     "%s: entry %lld of the diagonal of a Hermitian matrix has an imaginary part; it must be zero there",
+                     path, (long long)row + 1);
   return CB_OK;
 }
 
 static enum cb_status read_array(struct cb_coo *coo, const struct header *header, struct cb_lines *lines,
                                  struct cb_diag *diag) {
   int64_t found;
-  double *values = cb_alloc((size_t)lines->entries, sizeof *values);
-  if (!values) return cb_fail_memory(diag, "array", 8ull * (unsigned long long)lines->entries);
-  enum cb_status s = cb_lines_parse(lines, parse_array_values, values, &found, diag);
+  struct dense dense = {.parts = values_of(header)};
+  const size_t bytes = (size_t)dense.parts * sizeof *dense.numbers;
+  dense.numbers = cb_alloc((size_t)lines->entries, bytes);
+  if (!dense.numbers) return cb_fail_memory(diag, "array", bytes * (unsigned long long)lines->entries);
+  enum cb_status s = cb_lines_parse(lines, parse_array_values, &dense, &found, diag);
   if (!s) s = check_count(header, lines, found, diag);
-  if (!s) s = drop_zeros(coo, header, values, diag);
-  cb_free(values);
+  if (!s && header->symmetry == HERMITIAN) s = check_diagonal(header, &dense, lines->source->path, diag);
+  if (!s) s = drop_zeros(coo, header, &dense, diag);
+  cb_free(dense.numbers);
   return s;
 }
 

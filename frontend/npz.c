@@ -147,6 +147,11 @@ static int is_number(const struct array *array) {
   return is_integer(array) || (array->kind == 'b' && array->size == 1);
 }
 
+/* Of two floats or two doubles. */
+static int is_complex(const struct array *array) {
+  return array->kind == 'c' && (array->size == 8 || array->size == 16);
+}
+
 static double load_number(const struct array *array, int64_t index) {
   const uint64_t raw = load_bytes(array, index);
   const uint32_t half = (uint32_t)raw;
@@ -219,10 +224,7 @@ static enum cb_status check_data(const struct file *file, int64_t count, struct 
   const struct array *data = &file->arrays[DATA];
   const enum cb_status s = require(file, DATA, diag);
   if (s) return s;
-  if (data->kind == 'c')
-    return cb_fail(diag, CB_ERR_UNSUPPORTED,
-                   "%s: complex values are not supported; save A.real and A.imag apart", file->path);
-  if (!is_number(data))
+  if (!is_number(data) && !is_complex(data))
     return cb_fail(diag, CB_ERR_UNSUPPORTED,
                    "%s: values of type '%c%d' are not supported; save A.astype('float64')", file->path,
                    data->kind, data->size);
@@ -294,8 +296,16 @@ static enum cb_status take_values(struct cb_coo *coo, struct file *file, struct 
   struct array *data = &file->arrays[DATA];
   coo->values = cb_alloc((size_t)coo->count, sizeof *coo->values);
   if (!coo->values) return cb_fail_memory(diag, "values", 8ull * (unsigned long long)coo->count);
+  const int parts = is_complex(data) ? 2 : 1;
+  struct array numbers = *data;
+  if (parts > 1 && cb_coo_make_complex(coo, diag)) return CB_ERR_MEMORY;
+  numbers.kind = parts > 1 ? 'f' : data->kind;
+  numbers.size /= parts;
 #pragma omp parallel for schedule(static)
-  for (int64_t i = 0; i < coo->count; i++) coo->values[i] = load_number(data, i);
+  for (int64_t i = 0; i < coo->count; i++) {
+    coo->values[i] = load_number(&numbers, parts * i);
+    if (parts > 1) coo->imaginary[i] = load_number(&numbers, 2 * i + 1);
+  }
   release_array(data);
   return CB_OK;
 }

@@ -30,10 +30,15 @@ static enum cb_status reorder(struct cb_job *job, const struct cb_call *call, st
   return s;
 }
 
+static int is_complex(const struct cb_call *call) {
+  return cb_type_is_complex(cb_precision_types((enum cb_precision)call->options.type).matrix);
+}
+
 enum cb_status cb_job_read(struct cb_job *job, const struct cb_call *call, struct cb_diag *diag) {
   const struct cb_progress progress = {cb_progress_report, NULL};
   cb_progress_stage("reading '%s'", call->file);
   enum cb_status s = cb_matrix_read(&job->csr, call->file, &progress, diag);
+  if (!s && is_complex(call)) s = cb_csr_make_complex(&job->csr, diag);
   if (!s) s = cb_symmetry_mirror(&job->csr, &call->options, diag);
   if (!s && call->reorder) s = reorder(job, call, diag);
   if (s) return s;
@@ -114,12 +119,12 @@ enum cb_status cb_job_tune(struct cb_job *job, const struct cb_call *call, struc
 }
 
 static enum cb_status add_selftest(struct cb_job *job, struct cb_diag *diag) {
-  const size_t rows = (size_t)job->csr.rows;
-  double *expected = cb_alloc(rows, sizeof *expected), *tolerance = cb_alloc(rows, sizeof *tolerance);
-  enum cb_status s = expected && tolerance ? CB_OK : cb_fail_memory(diag, "self-test", rows * 16);
+  const size_t numbers = (size_t)job->csr.rows * (size_t)cb_type_parts(job->plan->sum_type);
+  double *expected = cb_alloc(numbers, sizeof *expected), *tolerance = cb_alloc(numbers, sizeof *tolerance);
+  enum cb_status s = expected && tolerance ? CB_OK : cb_fail_memory(diag, "self-test", numbers * 16);
   cb_progress_stage("computing the self-test of '%s'", job->name);
   if (!s) cb_oracle_selftest(&job->csr, job->plan, expected, tolerance);
-  if (!s) s = cb_blob_add_selftest(&job->blob, expected, tolerance, job->csr.rows, diag);
+  if (!s) s = cb_blob_add_selftest(&job->blob, expected, tolerance, (int64_t)numbers, diag);
   cb_free(expected);
   cb_free(tolerance);
   return s;

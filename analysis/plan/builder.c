@@ -16,6 +16,7 @@ static void note_options(struct cb_plan *plan, const struct cb_options *options)
   plan->sum_type = types.sum;
   plan->form = (enum cb_form)options->form;
   plan->semiring = (enum cb_semiring)options->semiring;
+  plan->conjugated = options->conjugate == CB_ON && cb_type_is_complex(types.matrix);
   plan->atomics = options->atomics == CB_ON;
   plan->commits_once = options->commit == CB_COMMITS_ONCE || cb_rounds_y(types.vector, types.sum);
   plan->symmetry = (int)options->symmetric;
@@ -40,6 +41,9 @@ static enum cb_status note_epilogue(struct cb_plan *plan, const struct cb_option
     s = cb_fail(diag, CB_ERR_ARGUMENT, "an epilogue takes one vector: option 'vectors' must be 1");
   if (!s && plan->matrix_type == CB_SPLIT && plan->epilogue)
     s = cb_fail(diag, CB_ERR_UNSUPPORTED, "an epilogue takes values in one part: option 'type' cannot be split-f64");
+  if (!s && cb_plan_is_complex(plan) && plan->epilogue)
+    s = cb_fail(diag, CB_ERR_UNSUPPORTED, "an epilogue takes real numbers: option 'type' cannot be %s",
+                cb_plan_types_name(plan));
   cb_text_release(&text);
   cb_free(statements);
   if (s) return s;
@@ -98,6 +102,7 @@ static enum cb_status build_tree(struct cb_builder *builder, const struct cb_csr
   cb_text_add(&builder->line, "(spmv");
   if (options->semiring != CB_PLUS_TIMES)
     cb_text_add(&builder->line, " (semiring %s)", cb_semiring_names[options->semiring]);
+  if (builder->plan->conjugated) cb_text_add_string(&builder->line, " (conjugate on)");
   if (builder->plan->vectors > 1) cb_text_add(&builder->line, " (vectors %d)", builder->plan->vectors);
   if (!csr->rows) {
     cb_text_add(&builder->line, " (empty)");

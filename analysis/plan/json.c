@@ -175,6 +175,7 @@ enum cb_status cb_plan_json(const struct cb_plan *plan, struct cb_text *text, st
   cb_json_set_text(root, "sum_type", cb_type_short(plan->sum_type));
   cb_json_set_text(root, "values", plan->values_fixed ? "fixed" : "data");
   cb_json_set_text(root, "form", form_names[plan->form]);
+  if (plan->conjugated) cb_json_set_integer(root, "conjugated", 1);
   if (plan->semiring != CB_PLUS_TIMES) cb_json_set_text(root, "semiring", cb_semiring_names[plan->semiring]);
   if (plan->vectors > 1) {
     const struct cb_json shares = cb_json_array(&failed);

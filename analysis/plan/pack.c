@@ -195,6 +195,25 @@ static void gather_fixed(const struct cb_slot_map *map, const struct cb_region *
   }
 }
 
+/* Of complex values, whose parts are rounded each by itself. */
+static enum cb_status gather_complex(const struct cb_slot_map *map, int64_t slots, const double *values,
+                                     enum cb_type type, unsigned char *to, struct cb_diag *diag) {
+  const enum cb_type part = cb_type_of_part(type);
+  uint64_t lost = CB_NO_NONZERO;
+#pragma omp parallel for schedule(static) reduction(min : lost)
+  for (int64_t slot = 0; slot < slots; slot++) {
+    const uint64_t k = cb_slot_get(map, slot);
+    for (uint64_t i = 0; i < 2 && k != CB_NO_NONZERO; i++) {
+      cb_real_set(to, part, 2 * slot + (int64_t)i, values[2 * k + i]);
+      if (cb_real_overflows(values[2 * k + i], part) && k < lost) lost = k;
+    }
+  }
+  if (lost == CB_NO_NONZERO) return CB_OK;
+  return cb_fail(diag, CB_ERR_LIMIT,
+                 "nonzero %llu (counted from 0) is (%g, %g): beyond the range of %s; choose another 'type'",
+                 (unsigned long long)lost, values[2 * lost], values[2 * lost + 1], cb_type_short(type));
+}
+
 /* The one gather that moves values into slots. Slots without a nonzero keep their bytes. A finite value that the
  * type cannot hold is refused. */
 static enum cb_status gather_values(const struct cb_slot_map *map, int64_t slots, const double *values,
@@ -225,6 +244,7 @@ static enum cb_status gather_values(const struct cb_slot_map *map, int64_t slots
 static enum cb_status gather(const struct cb_slot_map *map, const struct cb_plan *plan, const struct cb_region *region,
                              const double *values, unsigned char *to, struct cb_diag *diag) {
   const int64_t stored = region->value_slots - region->constant_slots;
+  if (cb_plan_is_complex(plan)) return gather_complex(map, stored, values, region->value_type, to, diag);
   if (region->value_storage == CB_VALUES_PLAIN && region->value_type == plan->matrix_type)
     return gather_values(map, stored, values, region->value_type, to, diag);
   gather_fixed(map, region, stored, values, plan->matrix_type, to);

@@ -94,7 +94,7 @@ struct cb_host_job {
   int64_t data_bytes;
   const void *x, *y; /* y: what it holds before every product */
   int64_t x_bytes, y_bytes;
-  double alpha, beta;
+  double alpha, beta, alpha_imag, beta_imag;
   struct cb_host_columns columns; /* count 0: one vector */
   int heads;      /* with heads of split values alone */
   uint64_t seed;  /* of the order of warps: product p uses seed + p */

@@ -40,6 +40,9 @@ struct cb_host_program {
 static void compose_wrapper(struct cb_text *out, const struct cb_host_kernel *kernel, int t) {
   const char *const symbol = kernel->symbol, *const type = kernel->is_traced ? "vector_t" : cb_type_entry_name(kernel->vector_type);
   const int scaled = kernel->form == CB_FORM_AXPBY;
+  const char *const scalars = !scaled                                     ? ""
+                              : cb_type_is_complex(kernel->vector_type) ? "{job.alpha, job.alpha_imag}, {job.beta, job.beta_imag}, "
+                                                                        : "job.alpha, job.beta, ";
   cb_text_add(out,
               "namespace k%d {\n"
               "static const char *wrapper_load(void **matrix, const void *data, size_t bytes) {\n"
@@ -49,31 +52,31 @@ static void compose_wrapper(struct cb_text *out, const struct cb_host_kernel *ke
               t, symbol, symbol, symbol);
   if (kernel->arguments)
     cb_text_add(out,
-                "static const char *wrapper_multiply(const void *matrix, const void *x, void *y, double, double) {\n"
+                "static const char *wrapper_multiply(const void *matrix, const void *x, void *y, const emulation_job &) {\n"
                 "  char *const at = (char *)y;\n"
                 "  return %s_multiply((const %s_matrix *)matrix, (const %s *)x, nullptr, %snullptr);\n"
                 "}\n",
                 symbol, symbol, type, kernel->arguments);
   else
     cb_text_add(out,
-              "static const char *wrapper_multiply(const void *matrix, const void *x, void *y, double%s, double%s) {\n"
+              "static const char *wrapper_multiply(const void *matrix, const void *x, void *y, const emulation_job &%s) {\n"
               "  return %s_multiply((const %s_matrix *)matrix, (const %s *)x, (%s *)y, %snullptr);\n"
               "}\n",
-              scaled ? " alpha" : "", scaled ? " beta" : "", symbol, symbol, type, type, scaled ? "alpha, beta, " : "");
+              scaled ? "job" : "", symbol, symbol, type, type, scalars);
   if (kernel->heads)
     cb_text_add(out,
-                "static const char *wrapper_multiply_heads(const void *matrix, const void *x, void *y, double%s, double%s) {\n"
+                "static const char *wrapper_multiply_heads(const void *matrix, const void *x, void *y, const emulation_job &%s) {\n"
                 "  return %s_multiply_heads((const %s_matrix *)matrix, (const %s *)x, (%s *)y, %snullptr);\n"
                 "}\n",
-                scaled ? " alpha" : "", scaled ? " beta" : "", symbol, symbol, type, type, scaled ? "alpha, beta, " : "");
+                scaled ? "job" : "", symbol, symbol, type, type, scalars);
   if (kernel->vectors > 1)
     cb_text_add(out,
-                "static const char *wrapper_multiply_many(const void *matrix, const void *x, void *y, double%s, double%s,\n"
-                "                                         const emulation_columns &at) {\n"
+                "static const char *wrapper_multiply_many(const void *matrix, const void *x, void *y, const emulation_job &job) {\n"
+                "  const emulation_columns &at = job.columns;\n"
                 "  return %s_multiply_many((const %s_matrix *)matrix, int(at.count), (const %s *)x, at.x_entry, at.x_vector,\n"
                 "                          (%s *)y, at.y_entry, at.y_vector, %snullptr);\n"
                 "}\n",
-                scaled ? " alpha" : "", scaled ? " beta" : "", symbol, symbol, type, type, scaled ? "alpha, beta, " : "");
+                symbol, symbol, type, type, scalars);
   cb_text_add(out,
               "static void wrapper_free(void *matrix) {\n"
               "  %s_free((%s_matrix *)matrix);\n"
@@ -82,6 +85,11 @@ static void compose_wrapper(struct cb_text *out, const struct cb_host_kernel *ke
               symbol, symbol, symbol);
 }
 
+/* Of the prelude's functions these have overloads in a text for complex numbers, which would hide the others: on a GPU
+ * they stand in one namespace, the global one. */
+static const char overloaded[] = "using ::is_finite;\nusing ::shuffle;\nusing ::shuffle_xor;\nusing ::shuffle_up;\n"
+                                 "using ::load_l2;\nusing ::store_l2;\n";
+
 /* `chosen[t]` is the kernel whose text is number t. */
 static void compose_unit(struct cb_text *out, const struct cb_host_kernel *kernels, const int *chosen,
                          const struct unit *unit) {
@@ -89,7 +97,8 @@ static void compose_unit(struct cb_text *out, const struct cb_host_kernel *kerne
   if (kernels[chosen[unit->first]].is_traced) cb_text_add_string(out, "#include \"traced.h\"\n");
   for (int t = unit->first; t < unit->first + unit->count; t++) {
     const struct cb_host_kernel *kernel = &kernels[chosen[t]];
-    cb_text_add(out, "namespace k%d {\n#line %d \"k%d.cu\"\n", t,
+    cb_text_add(out, "namespace k%d {\n%s#line %d \"k%d.cu\"\n", t,
+                cb_type_is_complex(kernel->vector_type) ? overloaded : "",
                 kernel->first_line > 0 ? kernel->first_line : 1, chosen[t]);
     cb_text_add_string(out, kernel->text);
     cb_text_add(out, "\n}\n#line 1 \"wrapper of k%d.cu\"\n", chosen[t]);
@@ -306,6 +315,8 @@ static void lay_out(const struct job_file *file, const struct cb_host_program *p
                                      .repeatable = (uint32_t)job->repeatable,
                                      .alpha = job->alpha,
                                      .beta = job->beta,
+                                     .alpha_imag = job->alpha_imag,
+                                     .beta_imag = job->beta_imag,
                                      .heads = (uint32_t)job->heads,
                                      .columns = {job->columns.count, job->columns.x_entry, job->columns.x_vector,
                                                  job->columns.y_entry, job->columns.y_vector},

@@ -34,7 +34,7 @@ static long double gamma_of(long double k, long double roundoff) {
 }
 
 struct cb_oracle_types cb_oracle_types_of(const struct cb_plan *plan) {
-  return (struct cb_oracle_types){plan->matrix_type, plan->vector_type, plan->sum_type, plan->semiring};
+  return (struct cb_oracle_types){plan->matrix_type, plan->vector_type, plan->sum_type, plan->semiring, plan->conjugated};
 }
 
 /* ---- one row */
@@ -166,7 +166,107 @@ static struct outcome joined_outcome(const struct cb_csr *csr, const struct cb_p
   return rounds_y(product) ? narrowed(y, 0, product->types.vector) : (struct outcome){y, 0};
 }
 
+/* ---- one part of a complex row */
+
+/* Both parts of a number. */
+struct parts {
+  double of[2];
+};
+
+static struct parts rounded(const double *pairs, int64_t k, enum cb_type part) {
+  return (struct parts){{cb_real_round(pairs[2 * k], part), cb_real_round(pairs[2 * k + 1], part)}};
+}
+
+static struct parts x_parts(const struct cb_product *product, int64_t column) {
+  const enum cb_type part = cb_type_of_part(product->types.vector);
+  if (product->x) return (struct parts){{product->x[2 * column], product->x[2 * column + 1]}};
+  const uint64_t first = 2 * (uint64_t)column;
+  return (struct parts){{cb_real_round(cb_selftest_x(first), part), cb_real_round(cb_selftest_x(first + 1), part)}};
+}
+
+static int are_integers(struct parts number) {
+  return cb_real_is_integer(number.of[0]) && cb_real_is_integer(number.of[1]);
+}
+
+static void add_term(struct row *row, double a, double x) {
+  const long double term = (long double)a * x;
+  row->sum += term;
+  if (isfinite(term)) row->magnitude += fabsl(term);
+}
+
+/* Both parts' sums, as rows with two products for each nonzero. */
+static void sum_parts(struct row parts[2], const struct cb_csr *csr, const struct cb_product *product, int64_t i) {
+  const double *values = product->values ? product->values : csr->values;
+  const enum cb_type type = cb_type_of_part(product->types.matrix);
+  for (int p = 0; p < 2; p++) parts[p] = (struct row){2 * cb_csr_row_length(csr, i), 0, 0, 1};
+  for (int64_t k = cb_csr_row(csr, i); k < cb_csr_row(csr, i + 1); k++) {
+    struct parts a = rounded(values, k, type);
+    const struct parts x = x_parts(product, csr->col_idx[k]);
+    if (product->types.conjugated) a.of[1] = -a.of[1];
+    add_term(&parts[0], a.of[0], x.of[0]);
+    add_term(&parts[0], -a.of[1], x.of[1]);
+    add_term(&parts[1], a.of[0], x.of[1]);
+    add_term(&parts[1], a.of[1], x.of[0]);
+    parts[0].integers = parts[1].integers = parts[0].integers && are_integers(a) && are_integers(x);
+  }
+}
+
+/* What α and β make of one part: its own number by their real part, the other one's by their imaginary part. */
+struct scaled {
+  long double y;
+  long double magnitude; /* of all products */
+  int integers;
+};
+
+/* Adds scalar · number, of which `part` is wanted; a real scalar leaves the other part alone. */
+static void add_scaled(struct scaled *scaled, double real, double imaginary, const long double number[2],
+                       const long double magnitude[2], int part) {
+  const double sign = part ? 1 : -1;
+  scaled->y += (long double)real * number[part];
+  scaled->magnitude += fabsl((long double)real) * magnitude[part];
+  if (imaginary == 0) return;
+  scaled->y += sign * (long double)imaginary * number[1 - part];
+  scaled->magnitude += fabsl((long double)imaginary) * magnitude[1 - part];
+}
+
+static long double bound_of_part(const struct row parts[2], const struct cb_product *product,
+                                 const struct scaled *scaled) {
+  const struct format sums = format_of(cb_type_of_part(product->types.sum));
+  const long double scale = fabsl((long double)product->alpha) + fabsl((long double)product->alpha_imag);
+  const long double k = (long double)parts[0].nonzeros + CB_ORACLE_EXTRA + 2, gamma = gamma_of(k, sums.roundoff);
+  const long double largest = fmaxl(scaled->magnitude, fmaxl(parts[0].magnitude, parts[1].magnitude));
+  if (isnan(scaled->y)) return 0;
+  if ((1 + gamma) * largest >= sums.largest) return INFINITY;
+  if (!isfinite(scaled->y)) return 0;
+  if (scaled->integers && largest <= sums.exact) return 0;
+  const long double bound = (gamma + gamma_of(k, LDBL_EPSILON / 2)) * scaled->magnitude;
+  return bound + ((long double)parts[0].nonzeros * scale + 4) * sums.smallest;
+}
+
+/* Both parts of row `i`. */
+static void expect_parts(struct outcome outcomes[2], const struct cb_csr *csr, const struct cb_product *product,
+                         int64_t i) {
+  struct row parts[2];
+  const int adds = product->beta != 0 || product->beta_imag != 0;
+  sum_parts(parts, csr, product, i);
+  const long double sums[] = {parts[0].sum, parts[1].sum}, sizes[] = {parts[0].magnitude, parts[1].magnitude};
+  const struct parts y0 = adds ? (struct parts){{product->y[2 * i], product->y[2 * i + 1]}} : (struct parts){{0, 0}};
+  const long double before[] = {y0.of[0], y0.of[1]};
+  const long double size_before[] = {isfinite(y0.of[0]) ? fabs(y0.of[0]) : 0, isfinite(y0.of[1]) ? fabs(y0.of[1]) : 0};
+  const struct parts alpha = {{product->alpha, product->alpha_imag}}, beta = {{product->beta, product->beta_imag}};
+  for (int p = 0; p < 2; p++) {
+    struct scaled scaled = {
+        .integers = parts[0].integers && are_integers(alpha) && are_integers(beta) && are_integers(y0)};
+    add_scaled(&scaled, alpha.of[0], alpha.of[1], sums, sizes, p);
+    if (adds) add_scaled(&scaled, beta.of[0], beta.of[1], before, size_before, p);
+    outcomes[p] = (struct outcome){scaled.y, bound_of_part(parts, product, &scaled)};
+  }
+}
+
 /* ---- the product */
+
+/* Real numbers of a row of y. */
+static int parts_of(const struct cb_product *product) { return cb_type_parts(product->types.sum); }
 
 static struct outcome expect_row(const struct cb_csr *csr, const struct cb_product *product, int64_t i) {
   if (product->types.semiring != CB_PLUS_TIMES) return joined_outcome(csr, product, i);
@@ -177,20 +277,31 @@ static struct outcome expect_row(const struct cb_csr *csr, const struct cb_produ
   return outcome_of(&row, product, y, y0);
 }
 
+/* All numbers of row `i`. */
+static void expect(struct outcome outcomes[2], const struct cb_csr *csr, const struct cb_product *product, int64_t i) {
+  if (parts_of(product) == 2) expect_parts(outcomes, csr, product, i);
+  else outcomes[0] = expect_row(csr, product, i);
+}
+
 enum cb_status cb_oracle_multiply(struct cb_expected *expected, const struct cb_csr *csr,
                                   const struct cb_product *product, struct cb_diag *diag) {
-  *expected = (struct cb_expected){.rows = csr->rows,
-                                   .y = cb_alloc((size_t)csr->rows, sizeof(long double)),
-                                   .tolerance = cb_alloc((size_t)csr->rows, sizeof(double))};
+  const int parts = parts_of(product);
+  const int64_t numbers = parts * csr->rows;
+  *expected = (struct cb_expected){.rows = numbers,
+                                   .y = cb_alloc((size_t)numbers, sizeof(long double)),
+                                   .tolerance = cb_alloc((size_t)numbers, sizeof(double))};
   if (!expected->y || !expected->tolerance) {
     cb_expected_release(expected);
-    return cb_fail_memory(diag, "expected result", (unsigned long long)csr->rows * 24);
+    return cb_fail_memory(diag, "expected result", (unsigned long long)numbers * 24);
   }
 #pragma omp parallel for schedule(dynamic, 1024)
   for (int64_t i = 0; i < csr->rows; i++) {
-    const struct outcome outcome = expect_row(csr, product, i);
-    expected->y[i] = outcome.y;
-    expected->tolerance[i] = round_up(outcome.tolerance);
+    struct outcome outcomes[2];
+    expect(outcomes, csr, product, i);
+    for (int p = 0; p < parts; p++) {
+      expected->y[parts * i + p] = outcomes[p].y;
+      expected->tolerance[parts * i + p] = round_up(outcomes[p].tolerance);
+    }
   }
   return CB_OK;
 }
@@ -242,7 +353,8 @@ static void compare_row(struct cb_comparison *part, const struct cb_expected *ex
 }
 
 void cb_oracle_compare(struct cb_comparison *comparison, const struct cb_expected *expected, const void *y,
-                       enum cb_type type) {
+                       enum cb_type of_y) {
+  const enum cb_type type = cb_type_of_part(of_y);
   const struct cb_comparison none = {.first_wrong = -1, .worst_row = -1};
   *comparison = none;
   comparison->rows = expected->rows;
@@ -267,9 +379,13 @@ void cb_oracle_selftest(const struct cb_csr *csr, const struct cb_plan *plan, do
   const struct cb_product product = {.types = cb_oracle_types_of(plan), .alpha = 1};
 #pragma omp parallel for schedule(dynamic, 1024)
   for (int64_t i = 0; i < csr->rows; i++) {
-    const struct outcome outcome = expect_row(csr, &product, i);
-    const long double lost = isfinite(outcome.y) ? fabsl(outcome.y - (long double)(double)outcome.y) : 0;
-    expected[i] = (double)outcome.y;
-    tolerance[i] = round_up(outcome.tolerance + lost);
+    const int parts = parts_of(&product);
+    struct outcome outcomes[2];
+    expect(outcomes, csr, &product, i);
+    for (int p = 0; p < parts; p++) {
+      const long double y = outcomes[p].y, lost = isfinite(y) ? fabsl(y - (long double)(double)y) : 0;
+      expected[parts * i + p] = (double)y;
+      tolerance[parts * i + p] = round_up(outcomes[p].tolerance + lost);
+    }
   }
 }

@@ -19,6 +19,16 @@
  * and any result is accepted (counted as unbounded). A finite sum that y's narrower type rounds to infinity (from 65520
  * on in f16) must be that infinity; where the bound reaches to both sides of that limit, any result is accepted.
  *
+ * Complex numbers. Each part of a row of y is a sum of real products, two for each nonzero:
+ *
+ *   Re y = Σ (Re a · Re x − Im a · Im x)       Im y = Σ (Re a · Im x + Im a · Re x)
+ *
+ * and the kernels add each of them by one fma, so each part is accepted within the bound above for 2 nᵢ products, with
+ * c + 2 for α and β, whose products are such sums, too: |α||A||x| is there |Re α| m₁ + |Im α| m₂ with the magnitudes
+ * m₁ of the part's own sum and m₂ of the other part's. (Higham, §3.6, bounds the number as a whole; this is for each part, and
+ * stronger.) What is not finite follows the same four products: an infinite part of x spoils both parts of y where the
+ * value has a part that is 0. α and β whose imaginary parts are 0 are real numbers, which multiply each part alone.
+ *
  * Other semirings than plus-times (analysis/semiring.h) need no bound: a row's result is one of its products, or y's
  * element, or tells whether there is one. A product is rounded once, as the sums' type does it, and rounding keeps the
  * order, so every order of the operations gives the same number: y is that number, rounded to its type. Tolerance 0.
@@ -39,22 +49,25 @@ enum { CB_ORACLE_EXTRA = 4 }; /* c */
 struct cb_oracle_types {
   enum cb_type matrix; /* values as stored: any float */
   enum cb_type vector; /* x and y: any float */
-  enum cb_type sum;    /* sums with α and β: CB_F64 or CB_F32 */
+  enum cb_type sum;    /* sums with α and β: CB_F64 or CB_F32, or all three are complex */
   enum cb_semiring semiring; /* what it adds and multiplies with */
+  int conjugated;      /* values are conjugated */
 };
 struct cb_oracle_types cb_oracle_types_of(const struct cb_plan *plan);
 
-/* x and y₀ as numbers of the vectors' type (already rounded to it), held in doubles. */
+/* x and y₀ as numbers of the vectors' type (already rounded to it), held in doubles. Of complex types values, x and y
+ * are pairs, the real part first. */
 struct cb_product {
   struct cb_oracle_types types;
   const double *values; /* instead of the matrix's own; NULL: those */
   const double *x;      /* NULL: cb_selftest_x, computed where it is needed: columns may be far more than nonzeros */
   const double *y; /* NULL when beta is 0 */
   double alpha, beta;
+  double alpha_imag, beta_imag;
 };
 
 struct cb_expected {
-  int64_t rows;
+  int64_t rows; /* real numbers: of complex types two for each row, here and in comparisons */
   long double *y;    /* as exact as long double; infinite where y's type makes it so */
   double *tolerance; /* infinite: unbounded */
 };
@@ -77,14 +90,14 @@ struct cb_comparison {
   double tolerance;
 };
 
-/* `y`: rows elements of `type`. */
+/* `y`: as many elements of type `of_y` as the product has rows. */
 void cb_oracle_compare(struct cb_comparison *comparison, const struct cb_expected *expected, const void *y,
-                       enum cb_type type);
+                       enum cb_type of_y);
 
 /* For the self-test of a kernel (analysis/plan/blob.h): y = Ax, or what else the plan's form computes with the
  * text's α = 1, β = 0 and a y₀ that changes nothing, for x of cb_selftest_x (rounded to the vectors' type; for or-and
- * negative elements are 0). `tolerance` allows for rounding `expected` to a double. Both have rows elements and are the
- * caller's. */
+ * negative elements are 0). `tolerance` allows for rounding `expected` to a double. Both have an element
+ * for each real number of y, and are the caller's. */
 void cb_oracle_selftest(const struct cb_csr *csr, const struct cb_plan *plan, double *expected, double *tolerance);
 
 #endif

@@ -31,6 +31,7 @@ struct kind {
   enum y_kind y;
   double alpha, beta;
   enum kind_of of;
+  double alpha_imag, beta_imag; /* for complex numbers, which have the others as well */
 };
 
 /* α and β are exact in every type. For ax and add they are what the form means. */
@@ -49,6 +50,9 @@ static const struct kind kinds[] = {
     {"non-finite ends", CB_FORM_AXPBY, 0, X_ENDS, Y_RANDOM, 0.5, -1, OF_PLUS_TIMES},
     {"beta zero", CB_FORM_AXPBY, 0, X_RANDOM, Y_MARKED, 1.25, 0, OF_PLUS_TIMES},
     {"alpha zero", CB_FORM_AXPBY, 0, X_RANDOM, Y_RANDOM, 0, -0.375, OF_PLUS_TIMES},
+    {"random, complex", CB_FORM_AXPBY, 0, X_RANDOM, Y_RANDOM, -1.625, 0.71875, OF_PLUS_TIMES, 0.25, -1.5},
+    {"integers, complex", CB_FORM_AXPBY, 1, X_INTEGERS, Y_INTEGERS, 3, -2, OF_PLUS_TIMES, -1, 2},
+    {"non-finite, complex", CB_FORM_AXPBY, 0, X_NON_FINITE, Y_RANDOM, 0, 0, OF_PLUS_TIMES, 1, 1},
     {"random", CB_FORM_AXPBY, 0, X_RANDOM, Y_RANDOM, 1, 1, OF_OTHERS},
     {"integers", CB_FORM_AXPBY, 1, X_INTEGERS, Y_INTEGERS, 1, 1, OF_OTHERS},
     {"non-finite", CB_FORM_AXPBY, 0, X_NON_FINITE, Y_RANDOM, 1, 1, OF_OTHERS},
@@ -57,6 +61,7 @@ static const struct kind kinds[] = {
 };
 
 static int concerns(const struct kind *kind, const struct cb_plan *plan) {
+  if ((kind->alpha_imag != 0 || kind->beta_imag != 0) && !cb_plan_is_complex(plan)) return 0;
   return kind->form == plan->form && kind->of & (plan->semiring == CB_PLUS_TIMES ? OF_PLUS_TIMES : OF_OTHERS);
 }
 
@@ -84,7 +89,8 @@ static int goes(const struct way *way, const struct kind *kind, const struct cb_
   return (way->several && !way->once) || kind == &kinds[0] || !strcmp(kind->name, "random");
 }
 
-/* One product of one case. The vectors are of the plan's vector type. */
+/* One product of one case. The vectors are of the plan's vector type; what fills them sees real numbers, of complex
+ * entries two each. */
 struct trial {
   const struct cb_verify_case *one;
   const struct kind *kind;
@@ -132,32 +138,43 @@ static const void *mark_of(enum cb_type type) {
   return type == CB_F64 ? (const void *)&wide : type == CB_F32 ? (const void *)&single : &half;
 }
 
-static void fill_marks(void *y, enum cb_type type, int64_t count) {
+static void fill_marks(void *y, enum cb_type of_entry, int64_t entries) {
+  const enum cb_type type = cb_type_of_part(of_entry);
+  const int64_t count = cb_type_parts(of_entry) * entries;
   const size_t size = cb_type_size(type);
   for (int64_t i = 0; i < count; i++) memcpy((char *)y + (size_t)i * size, mark_of(type), size);
 }
 
-static int is_mark(const void *y, enum cb_type type, int64_t i) {
+/* Number i, of complex entries a part. */
+static int is_mark(const void *y, enum cb_type of_entry, int64_t i) {
+  const enum cb_type type = cb_type_of_part(of_entry);
   const size_t size = cb_type_size(type);
   return !memcmp((const char *)y + (size_t)i * size, mark_of(type), size);
 }
 
-static void fill(void *vector, enum cb_type type, int64_t count, int integers, uint64_t seed) {
+static void fill(void *vector, enum cb_type of_entry, int64_t entries, int integers, uint64_t seed) {
+  const enum cb_type type = cb_type_of_part(of_entry);
+  const int64_t count = cb_type_parts(of_entry) * entries;
   for (int64_t i = 0; i < count; i++)
     cb_real_set(vector, type, i, integers ? draw_integer(&seed) : draw_fraction(&seed));
 }
 
 /* In columns of random nonzeros: a row of average length sees one with a probability of about a third. */
-static void sprinkle(void *x, enum cb_type type, const struct cb_csr *csr, uint64_t seed) {
+static void sprinkle(void *x, enum cb_type of_entry, const struct cb_csr *csr, uint64_t seed) {
+  const enum cb_type type = cb_type_of_part(of_entry);
+  const int parts = cb_type_parts(of_entry);
   const double specials[] = {NAN, INFINITY, -INFINITY};
   if (!csr->nnz) return;
   const double wanted = 0.3 * (double)csr->rows * (double)csr->cols / (double)csr->nnz;
   for (int64_t left = 1 + (int64_t)fmin(wanted, (double)csr->cols / 4); left > 0; left--)
-    cb_real_set(x, type, csr->col_idx[draw(&seed) % (uint64_t)csr->nnz], specials[draw(&seed) % 3]);
+    cb_real_set(x, type, parts * (int64_t)csr->col_idx[draw(&seed) % (uint64_t)csr->nnz] + left % parts,
+                specials[draw(&seed) % 3]);
 }
 
 /* Where padding that reads what it should not would most likely read. */
-static void spoil_ends(void *x, enum cb_type type, int64_t count) {
+static void spoil_ends(void *x, enum cb_type of_entry, int64_t entries) {
+  const enum cb_type type = cb_type_of_part(of_entry);
+  const int64_t count = cb_type_parts(of_entry) * entries;
   if (!count) return;
   cb_real_set(x, type, count - 1, NAN);
   cb_real_set(x, type, 0, INFINITY);
@@ -185,13 +202,14 @@ static int orders_of(const struct cb_verify_options *options, const struct cb_cs
 static enum cb_status prepare_integers(struct integer_data *data, const struct cb_verify_case *one,
                                        uint64_t seed, struct cb_diag *diag) {
   if (cb_plan_values_fixed(one->plan)) return CB_OK;
-  data->values = cb_alloc((size_t)one->csr->nnz, sizeof *data->values);
+  const int64_t numbers = cb_csr_numbers(one->csr);
+  data->values = cb_alloc((size_t)numbers, sizeof *data->values);
   data->blob = *one->blob;
   data->blob.bytes = cb_alloc((size_t)one->blob->length, 1);
   if (!data->values || !data->blob.bytes)
     return cb_fail_memory(diag, "matrix of integers", (unsigned long long)one->blob->length);
   memcpy(data->blob.bytes, one->blob->bytes, (size_t)one->blob->length);
-  for (int64_t k = 0; k < one->csr->nnz; k++) data->values[k] = draw_integer(&seed);
+  for (int64_t k = 0; k < numbers; k++) data->values[k] = draw_integer(&seed);
   const enum cb_symmetry_option symmetry = (enum cb_symmetry_option)one->plan->symmetry;
   if (symmetry == CB_SYMMETRIC_SKEW) cb_symmetry_mirror_values(data->values, one->csr, symmetry);
   const enum cb_status s = cb_pack_values(&data->blob, one->plan, one->assignment, data->values, diag);
@@ -304,6 +322,8 @@ static struct cb_host_job job_of(const struct trial *trial, const struct integer
                               .heads = trial->way->heads,
                               .alpha = trial->kind->alpha,
                               .beta = trial->kind->beta,
+                              .alpha_imag = trial->kind->alpha_imag,
+                              .beta_imag = trial->kind->beta_imag,
                               .seed = options->seed * 1000,
                               .products = orders_of(options, trial->one->csr),
                               .repeatable = !trial->one->plan->atomics,
@@ -365,25 +385,30 @@ static void report_stop(struct cb_verify_report *report, const struct trial *tri
 static void report_wrong(struct cb_verify_report *report, const struct trial *trial, int64_t v, const void *result,
                          const struct cb_comparison *comparison) {
   struct cb_text text = {0};
-  const int64_t row = comparison->first_wrong;
-  const int unwritten = is_mark(result, trial->one->plan->vector_type, row) && trial->kind->y == Y_MARKED;
-  report->wrong_rows = comparison->wrong;
+  const int parts = cb_type_parts(trial->one->plan->vector_type);
+  const int64_t row = comparison->first_wrong / parts;
+  const int unwritten = is_mark(result, trial->one->plan->vector_type, comparison->first_wrong) && trial->kind->y == Y_MARKED;
+  report->wrong_rows = comparison->wrong; /* of complex numbers, parts */
   report->got = comparison->got;
   report->expected = (double)comparison->expected;
   report->tolerance = comparison->tolerance;
   add_row(report, trial->one->csr, row);
   if (trial->columns.count) cb_text_add(&text, "vector %lld, ", (long long)v);
   cb_text_add(&text, "row %lld ", (long long)row);
+  if (parts > 1) cb_text_add_string(&text, comparison->first_wrong % parts ? "(imaginary part) " : "(real part) ");
   if (unwritten) cb_text_add_string(&text, "is never written");
   else
     cb_text_add(&text, "is %.17g instead of %.17g, tolerance %.3g", report->got, report->expected, report->tolerance);
-  cb_text_add(&text, "; %lld of %lld rows are wrong", (long long)comparison->wrong, (long long)comparison->rows);
+  cb_text_add(&text, "; %lld of %lld %s are wrong", (long long)comparison->wrong, (long long)comparison->rows,
+              parts > 1 ? "parts of rows" : "rows");
   describe_row(&text, report, trial);
   set_message(report, trial, &text);
 }
 
 /* The vectors as doubles, which is what the oracle takes. */
-static double *widen(const void *vector, enum cb_type type, int64_t count) {
+static double *widen(const void *vector, enum cb_type of_entry, int64_t entries) {
+  const enum cb_type type = cb_type_of_part(of_entry);
+  const int64_t count = cb_type_parts(of_entry) * entries;
   double *wide = cb_alloc((size_t)count, sizeof *wide);
   for (int64_t i = 0; wide && i < count; i++) wide[i] = cb_real_get(vector, type, i);
   return wide;
@@ -424,7 +449,9 @@ static enum cb_status compare_vector(struct cb_verify_report *report, const stru
                                      .x = x,
                                      .y = y,
                                      .alpha = trial->kind->alpha,
-                                     .beta = trial->kind->beta};
+                                     .beta = trial->kind->beta,
+                                     .alpha_imag = trial->kind->alpha_imag,
+                                     .beta_imag = trial->kind->beta_imag};
   enum cb_status s =
       x && y ? CB_OK : cb_fail_memory(diag, "vectors", (unsigned long long)(csr->cols + csr->rows) * 8);
   if (!s) s = cb_oracle_multiply(&expected, csr, &product, diag);
@@ -494,7 +521,7 @@ static enum cb_status judge(struct cb_verify_report *report, const struct trial 
     return CB_OK;
   }
   const enum cb_status s = compare_rows(report, trial, integers, diag);
-  if (trial->traces && !trial->columns.count && !trial->way->heads && report->wrong_rows && !report->trace[0])
+  if (trial->traces && !cb_plan_is_complex(trial->one->plan) && !trial->columns.count && !trial->way->heads && report->wrong_rows && !report->trace[0])
     trace_row(report, trial, job, integers, trial->traces);
   return s;
 }

@@ -605,6 +605,7 @@ const struct cb_layout cb_layout_sell = {
     .recipes = cb_sell_recipes,
     .plan = sell_plan,
     .has_family = 1,
+    .takes_complex = 1,
     .visit = sell_visit,
     .unit = "slice",
     .block_of = block_of,

@@ -50,10 +50,10 @@ static void compare(emulation_job &job, const char *y, size_t element) {
 
 static const char *product(const emulation_job &job, const EmulatedKernel &kernel, void *matrix, const void *x,
                            void *y) {
-  if (job.heads) return kernel.multiply_heads(matrix, x, y, job.alpha, job.beta);
-  if (!job.columns.count) return kernel.multiply(matrix, x, y, job.alpha, job.beta);
+  if (job.heads) return kernel.multiply_heads(matrix, x, y, job);
+  if (!job.columns.count) return kernel.multiply(matrix, x, y, job);
   if (!kernel.multiply_many) return "the text has no kernels for several vectors";
-  return kernel.multiply_many(matrix, x, y, job.alpha, job.beta, job.columns);
+  return kernel.multiply_many(matrix, x, y, job);
 }
 
 // A product of an x full of NaN, whose result nobody sees: whatever a kernel keeps from one product to the
@@ -76,7 +76,7 @@ static void trace(emulation_job &job, const EmulatedKernel &kernel, void *matrix
   memcpy(machine.only, job.only, sizeof machine.only);
   kernel.take(x, cols, EMULATION_X);
   kernel.take(y, rows, EMULATION_Y);
-  const char *message = kernel.multiply(matrix, x, y, job.alpha, job.beta);
+  const char *message = kernel.multiply(matrix, x, y, job);
   kernel.give(y, rows, nodes);
   if (message) refuse(job, EMULATION_REFUSED, message);
   else if (rows) memcpy(file + job.result, y, job.y_bytes);

@@ -11,12 +11,12 @@ struct EmulatedKernel {
   const char *name;
   size_t element; // bytes of an element of x and y
   const char *(*load)(void **matrix, const void *data, size_t bytes);
-  const char *(*multiply)(const void *matrix, const void *x, void *y, double alpha, double beta);
+  // The job has alpha and beta, and where several vectors lie.
+  const char *(*multiply)(const void *matrix, const void *x, void *y, const emulation_job &job);
   // Null: the text has no kernels for several vectors.
-  const char *(*multiply_many)(const void *matrix, const void *x, void *y, double alpha, double beta,
-                               const emulation_columns &columns);
+  const char *(*multiply_many)(const void *matrix, const void *x, void *y, const emulation_job &job);
   // Null: the text has no kernels that read heads alone.
-  const char *(*multiply_heads)(const void *matrix, const void *x, void *y, double alpha, double beta);
+  const char *(*multiply_heads)(const void *matrix, const void *x, void *y, const emulation_job &job);
   void (*free)(void *matrix);
   // Of a traced kernel (traced.h), else null: numbers become nodes in place, and nodes numbers again; `nodes` takes
   // their numbers.

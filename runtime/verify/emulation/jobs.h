@@ -66,6 +66,7 @@ struct emulation_job {
   uint32_t repeatable; /* all products must agree bit for bit */
   uint32_t heads;      /* with heads of split values alone, of a text that has such kernels */
   double alpha, beta;
+  double alpha_imag, beta_imag; /* read where numbers are complex */
   uint64_t data, data_bytes; /* offsets in the file, and sizes */
   uint64_t x, x_bytes;
   uint64_t y, y_bytes; /* what y holds before each product */

@@ -114,6 +114,19 @@ inline double from_parts(float head, int32_t rest) {
   memcpy(&number, &bits, sizeof number);
   return number;
 }
+/* Complex numbers; float parts take doubles that are floats, as job files have them. */
+template <class P> struct Complex {
+  P re, im;
+  Complex() = default;
+  constexpr Complex(double real, double imaginary = 0) : re(P(real)), im(P(imaginary)) {}
+};
+struct alignas(8) complex64_t : Complex<float> {
+  using Complex<float>::Complex;
+};
+struct alignas(16) complex128_t : Complex<double> {
+  using Complex<double>::Complex;
+};
+template <class T> inline T conjugate(const T &number) { return T(number.re, -number.im); }
 struct bfloat16_t {
   uint16_t bits;
   operator float() const { return float_from(uint32_t(bits) << 16); }
@@ -278,6 +291,8 @@ inline Vector<T, n> load_stream_vector(const T *p, int line = __builtin_LINE()) 
   for (int i = 0; i < n; i++) vector.at[i] = p[i];
   return vector;
 }
+template <class T> inline T load_complex(const T *p, int line = __builtin_LINE()) { return load(p, line); }
+template <class T> inline T load_complex_cached(const T *p, int line = __builtin_LINE()) { return load(p, line); }
 template <class T> inline T atomicAdd(T *p, typename Same<T>::type value) {
   emulated::begin_atomic(p);
   T before = *p;
