@@ -70,6 +70,10 @@ double cb_real_get(const void *array, enum cb_type type, int64_t i) {
     return widen(((const uint16_t *)array)[i], half);
   case CB_BF16:
     return widen(((const uint16_t *)array)[i], bfloat);
+  case CB_C64:
+    return (double)((const float *)array)[2 * i];
+  case CB_C128:
+    return ((const double *)array)[2 * i];
   case CB_I8:
     return ((const int8_t *)array)[i];
   case CB_I16:
@@ -90,6 +94,14 @@ void cb_real_set(void *array, enum cb_type type, int64_t i, double value) {
   case CB_BF16:
     ((uint16_t *)array)[i] = (uint16_t)narrow(value, bfloat);
     break;
+  case CB_C64:
+    ((float *)array)[2 * i] = (float)value;
+    ((float *)array)[2 * i + 1] = 0;
+    break;
+  case CB_C128:
+    ((double *)array)[2 * i] = value;
+    ((double *)array)[2 * i + 1] = 0;
+    break;
   case CB_I8:
     ((int8_t *)array)[i] = (int8_t)value;
     break;
@@ -109,7 +121,8 @@ float cb_real_to_float(double value) {
   return result;
 }
 
-double cb_real_round(double value, enum cb_type type) {
+double cb_real_round(double value, enum cb_type of) {
+  const enum cb_type type = cb_type_of_part(of);
   double room;
   if (type == CB_F64 || type == CB_SPLIT) return value;
   cb_real_set(&room, type, 0, value);

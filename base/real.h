@@ -12,7 +12,8 @@
 #include <string.h>
 
 /* Element i of an array of `type` (a float that is not split, i8 or i16), and storing one; an integer type must hold it
- * exactly. */
+ * exactly. Of complex elements the real part, and storing one with the imaginary part 0; what else stands here is of a
+ * part. */
 double cb_real_get(const void *array, enum cb_type type, int64_t i);
 void cb_real_set(void *array, enum cb_type type, int64_t i, double value);
 

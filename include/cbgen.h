@@ -133,7 +133,9 @@ CBGEN_API void cbgen_trim(void);
  * alone),
  *                 "hopeful" (all that can win are planned and compared, as the tool does), "all"
  *   "type"        "auto" (standard for cbgen_compile: f64 for F64 values, f32 for F32, f16-f32 and bf16-f32 for
- *                 half ones), or as the tool has it; with f16 and bf16 x and y are half, too, and sums floats
+ *                 half ones, c64 and c128 for complex ones), or as the tool has it; with f16 and bf16 x and y are half,
+ *                 too, and sums floats; with c64 and c128 all are complex, and values may be real
+ *   "conjugate"   "on": products are those of the matrix with conjugated values, which real ones are. Standard: "off"
  *   "form"        cbgen_compile takes "axpby" (standard there: any alpha and beta), "ax", "add"
  *   "semiring"    "plus-times" (standard), "min-plus", "max-times", "or-and": what products add and multiply with. All
  *                 but the first take alpha 1, and beta 0 (y = A x) or 1 (y = y + A x, with that sum). A row without
@@ -174,7 +176,16 @@ CBGEN_API cbgen_status cbgen_set_allocator(cbgen_context *context, const cbgen_a
 
 /* ---- matrices */
 
-typedef enum cbgen_type { CBGEN_F64 = 0, CBGEN_F32 = 1, CBGEN_F16 = 2, CBGEN_BF16 = 3 } cbgen_type;
+/* Complex numbers are two floats (C64) or two doubles (C128), the real part first, aligned to both together, as
+ * cuComplex and cuDoubleComplex are. */
+typedef enum cbgen_type {
+  CBGEN_F64 = 0,
+  CBGEN_F32 = 1,
+  CBGEN_F16 = 2,
+  CBGEN_BF16 = 3,
+  CBGEN_C64 = 4,
+  CBGEN_C128 = 5
+} cbgen_type;
 
 /* Where arrays lie. Managed memory may be called either. */
 typedef enum cbgen_memory { CBGEN_HOST = 0, CBGEN_DEVICE = 1 } cbgen_memory;
@@ -305,7 +316,17 @@ typedef struct cbgen_request {
                               * Values are 0, infinite, NaN or of a size from 2^-126 to 3.4e38, else CBGEN_ERROR_LIMIT.
                               * Such a matrix is planned and packed on the host; there is no family of such kernels,
                               * and none with an epilogue. The same as the option "type" at "split-f64" */
+  int conjugate;             /* 1: values are conjugated, with `transpose` the operator of the conjugate transpose. Those
+                              * of real types have no imaginary part: nothing changes. The same as the option
+                              * "conjugate" at "on" */
 } cbgen_request;
+
+/* Complex matrices are multiplied with complex vectors, and their sums are complex. Each part of a product is a sum of
+ * real ones, two for each nonzero, which are added by one fma each; an infinite part of x gives NaN where a value has a
+ * part that is 0, as those sums say. Such operators are planned and packed on the host, and always have a specialised
+ * kernel. Recipes of layouts that take real numbers only (cb, tile, hotcold and theirs), several vectors in one pass,
+ * epilogues and device_scalars, symmetric storage, other semirings, atomics, solvers, linear programs and batches, and
+ * CBGEN_CHECK are CBGEN_ERROR_UNSUPPORTED; recipe auto chooses among the others. */
 
 /* Analyses the matrix, writes its kernel, compiles it and loads it with its arrays on the context's GPU; what
  * the cache has is not done again. `request` NULL: all its members zero. Everything that products need happens
@@ -373,6 +394,9 @@ typedef struct cbgen_product {
                              * of y. The bits are those of the same alpha and beta by value */
   int heads; /* 1: of an operator with split values (cbgen_request): with each value rounded to a float, its head. Sums
               * are of double, as always */
+  double alpha_imag, beta_imag; /* imaginary parts of alpha and beta, of an operator with complex vectors; of others 0.
+                                 * Where they are 0, each part of a number is multiplied alone: nothing that is infinite
+                                 * in one reaches the other. beta is 0 where both of its parts are */
 } cbgen_product;
 
 /* Puts the product on the stream: kernel launches, nothing else: no allocation, no synchronisation; it may be
@@ -398,6 +422,7 @@ typedef struct cbgen_products {
   const void *x;
   void *y;
   void *stream;
+  double alpha_imag, beta_imag; /* likewise */
 } cbgen_products;
 
 /* Puts the products on the stream, otherwise as cbgen_multiply. As many vectors are multiplied in one pass over the

@@ -103,7 +103,7 @@ struct sample {
   int64_t entries;
   int32_t *rows_of; /* of each entry, for the oracle; columns likewise */
   int32_t *columns;
-  double *values;                  /* of each entry, as the type holds them */
+  double *values;                  /* of each entry, as the type holds them; of complex ones both parts */
   void *row_ptr, *col_idx, *given; /* in the caller's form, on the host */
   uint64_t there[3];
   struct cb_csr csr; /* what they sum up to */
@@ -123,9 +123,10 @@ static inline void put_integer(void *array, int bits, int64_t i, int64_t value) 
 /* Values of the entries, in the caller's type. */
 static inline void set_values(struct sample *sample, uint64_t seed) {
   const cbgen_type type = sample->form.value_type;
-  for (int64_t k = 0; k < sample->entries; k++) {
+  const int64_t numbers = sample->entries * cb_type_parts((enum cb_type)type);
+  for (int64_t k = 0; k < numbers; k++) {
     sample->values[k] = sample->form.no_values ? 1 : rounded((double)(draw(&seed) >> 12) * 0x1p-51 - 1, type);
-    cb_real_set(sample->given, (enum cb_type)type, k, sample->values[k]);
+    cb_real_set(sample->given, cb_type_of_part((enum cb_type)type), k, sample->values[k]);
   }
   if (sample->there[2] && sample->entries)
     assert_true(
@@ -143,7 +144,12 @@ static inline void sum_up(struct sample *sample) {
   assert_true(coo.row_idx && coo.col_idx && coo.values);
   memcpy(coo.row_idx, sample->rows_of, count * 4);
   memcpy(coo.col_idx, sample->columns, count * 4);
-  memcpy(coo.values, sample->values, count * 8);
+  const int parts = cb_type_parts((enum cb_type)sample->form.value_type);
+  if (parts > 1) assert_non_null(coo.imaginary = cb_alloc(count, 8));
+  for (size_t k = 0; k < count; k++) {
+    coo.values[k] = sample->values[(size_t)parts * k];
+    if (parts > 1) coo.imaginary[k] = sample->values[2 * k + 1];
+  }
   cb_csr_release(&sample->csr);
   assert_ok(cb_csr_from_coo(&sample->csr, &coo, &diag));
 }
@@ -181,7 +187,7 @@ static inline void to_device(struct sample *sample, int device) {
                            (size_t)sample->entries * cb_type_size((enum cb_type)sample->form.value_type)};
   const void *arrays[3] = {sample->row_ptr, sample->col_idx, sample->given};
   for (int i = 0; i < 3; i++) {
-    sample->there[i] = app_alloc(device, i == 2 ? (size_t)sample->entries * 8 + 8 : bytes[i] + 8);
+    sample->there[i] = app_alloc(device, i == 2 ? (size_t)sample->entries * 16 + 16 : bytes[i] + 8);
     assert_true(sample->there[i]);
     if (bytes[i]) assert_true(app_put(sample->there[i], arrays[i], bytes[i]));
   }
@@ -199,10 +205,10 @@ static inline struct sample sample_of_matrix(struct cb_csr csr, struct form form
   if (!sample.form.col_bits) sample.form.col_bits = 32;
   sample.rows_of = calloc(most, 4);
   sample.columns = calloc(most, 4);
-  sample.values = calloc(most, 8);
+  sample.values = calloc(most, 16);
   sample.row_ptr = calloc(rows, 8);
   sample.col_idx = calloc(most, 8);
-  sample.given = calloc(most, 8);
+  sample.given = calloc(most, 16);
   assert_true(starts && sample.rows_of && sample.columns && sample.values && sample.row_ptr &&
               sample.col_idx && sample.given);
   lay_out(&sample, &csr, starts, seed);
@@ -255,11 +261,14 @@ static inline struct cb_csr transposed(const struct cb_csr *csr) {
   coo.row_idx = cb_alloc(count, 4);
   coo.col_idx = cb_alloc(count, 4);
   coo.values = cb_alloc(count, 8);
+  if (csr->is_complex) assert_non_null(coo.imaginary = cb_alloc(count, 8));
+  const int parts = csr->is_complex ? 2 : 1;
   for (int64_t row = 0; row < csr->rows; row++)
     for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++) {
       coo.row_idx[k] = csr->col_idx[k];
       coo.col_idx[k] = (int32_t)row;
-      coo.values[k] = csr->values[k];
+      coo.values[k] = csr->values[parts * k];
+      if (parts > 1) coo.imaginary[k] = csr->values[2 * k + 1];
     }
   assert_ok(cb_csr_from_coo(&turned, &coo, &diag));
   return turned;
@@ -271,12 +280,14 @@ static inline struct cb_csr transposed(const struct cb_csr *csr) {
 struct vectors {
   enum cb_type type;
   int64_t rows, cols;
-  double *x, *y; /* y: before the product */
+  double *x, *y; /* y: before the product; of complex types both parts of each */
   uint64_t x_there, y_there;
 };
 
-static inline void fill_vector(uint64_t there, double *numbers, int64_t count, enum cb_type type,
+static inline void fill_vector(uint64_t there, double *numbers, int64_t entries, enum cb_type of_entry,
                                uint64_t seed) {
+  const enum cb_type type = cb_type_of_part(of_entry);
+  const int64_t count = cb_type_parts(of_entry) * entries;
   const size_t size = cb_type_size(type);
   char *bytes = calloc((size_t)count + 1, size);
   assert_non_null(bytes);
@@ -298,8 +309,8 @@ static inline struct vectors vectors_for(const cbgen_operator *op, int device) {
   assert_int_equal(cbgen_operator_info(op, &info), CBGEN_OK);
   struct vectors vectors = {.type = (enum cb_type)info.vector_type, .rows = info.rows, .cols = info.cols};
   const size_t size = cb_type_size(vectors.type);
-  vectors.x = calloc((size_t)info.cols + 1, sizeof *vectors.x);
-  vectors.y = calloc((size_t)info.rows + 1, sizeof *vectors.y);
+  vectors.x = calloc(2 * (size_t)info.cols + 1, sizeof *vectors.x);
+  vectors.y = calloc(2 * (size_t)info.rows + 1, sizeof *vectors.y);
   vectors.x_there = app_alloc(device, (size_t)info.cols * size + 1);
   vectors.y_there = app_alloc(device, (size_t)info.rows * size + 1);
   assert_true(vectors.x && vectors.y && vectors.x_there && vectors.y_there);
@@ -330,20 +341,35 @@ static inline enum cb_semiring semiring_of(const cbgen_operator *op) {
   return CB_PLUS_TIMES;
 }
 
+/* The values of a matrix, real or not, as pairs; NULL: no memory. */
+static inline double *pairs_of(const struct cb_csr *csr) {
+  double *pairs = calloc((size_t)csr->nnz + 1, 2 * sizeof *pairs);
+  for (int64_t k = 0; pairs && k < csr->nnz; k++) {
+    pairs[2 * k] = csr->values[csr->is_complex ? 2 * k : k];
+    if (csr->is_complex) pairs[2 * k + 1] = csr->values[2 * k + 1];
+  }
+  return pairs;
+}
+
 /* Whether y on the GPU is α A x + β y of the host's copies, in the operator's types. */
-static inline void check_result(const cbgen_operator *op, const struct cb_csr *csr,
-                                const struct vectors *vectors, double alpha, double beta) {
+static inline void check_scaled(const cbgen_operator *op, const struct cb_csr *csr, const struct vectors *vectors,
+                                double alpha, double beta, double alpha_imag, double beta_imag) {
   struct cb_diag diag = {0};
   struct cb_expected expected = {0};
   struct cb_comparison comparison;
   cbgen_info info = {.struct_size = sizeof info};
   assert_int_equal(cbgen_operator_info(op, &info), CBGEN_OK);
+  double *pairs = cb_type_is_complex((enum cb_type)info.matrix_type) ? pairs_of(csr) : NULL;
   const struct cb_product product = {.types = {(enum cb_type)info.matrix_type, (enum cb_type)info.vector_type,
                                                (enum cb_type)info.sum_type, semiring_of(op)},
+                                     .conjugated = strstr(cbgen_operator_plan(op), "(conjugate on)") != NULL,
+                                     .values = pairs,
                                      .x = vectors->x,
-                                     .y = beta != 0 ? vectors->y : NULL,
+                                     .y = beta != 0 || beta_imag != 0 ? vectors->y : NULL,
                                      .alpha = alpha,
-                                     .beta = beta};
+                                     .beta = beta,
+                                     .alpha_imag = alpha_imag,
+                                     .beta_imag = beta_imag};
   const size_t bytes = (size_t)vectors->rows * cb_type_size(vectors->type);
   void *y = calloc(bytes + 1, 1);
   assert_non_null(y);
@@ -358,15 +384,25 @@ static inline void check_result(const cbgen_operator *op, const struct cb_csr *c
              (long long)comparison.wrong, (long long)comparison.rows, (long long)comparison.first_wrong,
              comparison.got, comparison.expected, comparison.tolerance);
   cb_expected_release(&expected);
+  free(pairs);
   free(y);
 }
 
-/* A product with fresh vectors on GPU 0's default stream, checked. */
+static inline void check_result(const cbgen_operator *op, const struct cb_csr *csr,
+                                const struct vectors *vectors, double alpha, double beta) {
+  check_scaled(op, csr, vectors, alpha, beta, 0, 0);
+}
+
+/* A product with fresh vectors on GPU 0's default stream, checked; of complex ones with complex scalars. */
 static inline void check_product(cbgen_operator *op, const struct cb_csr *csr) {
   struct vectors vectors = vectors_for(op, 0);
-  const cbgen_product product = product_with(&vectors, 1.25, -0.5, NULL);
+  cbgen_product product = product_with(&vectors, 1.25, -0.5, NULL);
+  if (cb_type_is_complex(vectors.type)) {
+    product.alpha_imag = 0.75;
+    product.beta_imag = 2;
+  }
   must_operator(op, cbgen_multiply(op, &product));
-  check_result(op, csr, &vectors, 1.25, -0.5);
+  check_scaled(op, csr, &vectors, 1.25, -0.5, product.alpha_imag, product.beta_imag);
   vectors_release(&vectors);
 }
 

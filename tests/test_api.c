@@ -129,8 +129,8 @@ static void new_values_are_a_fresh_compile(void **state) {
 static void every_type_multiplies(void **state) {
   (void)state;
   static const char *const precisions[] = {"auto", "f64", "f32", "f32-f64", "f16-f32", "bf16-f32", "f16", "bf16",
-                                           "split-f64"};
-  for (int type = CBGEN_F64; type <= CBGEN_BF16; type++)
+                                           "split-f64", "c64", "c128"};
+  for (int type = CBGEN_F64; type <= CBGEN_C128; type++)
     for (size_t p = 0; p < sizeof precisions / sizeof *precisions; p++)
       for (int on_device = 0; on_device < 2; on_device++) {
         const struct form form = {
@@ -138,13 +138,26 @@ static void every_type_multiplies(void **state) {
         cbgen_context *context = new_context("");
         must(context, cbgen_set(context, "type", precisions[p]));
         struct sample sample = sample_of(shapes[(size_t)type % 3], form);
+        const int is_complex = type >= CBGEN_C64, takes_complex = *precisions[p] == 'c' || (is_complex && !p);
+        if (is_complex && !takes_complex) {
+          cbgen_operator *none;
+          assert_int_equal(cbgen_compile(context, &sample.view, &mutable, &none), CBGEN_ERROR_ARGUMENT);
+          assert_non_null(strstr(cbgen_message(context), "choose c128 or c64"));
+          cbgen_context_destroy(context);
+          sample_release(&sample);
+          continue;
+        }
         cbgen_operator *op = compile(context, &sample, &mutable);
         check_product(op, &sample.csr);
-        for (int other = CBGEN_F64; other <= CBGEN_BF16; other++) {
+        for (int other = CBGEN_F64; other <= CBGEN_C128; other++) {
           sample.form.value_type = (cbgen_type)other;
           set_values(&sample, 70 + (uint64_t)other);
           sum_up(&sample);
           const cbgen_update update = update_with(&sample, on_device ? CBGEN_DEVICE : CBGEN_HOST, NULL);
+          if (other >= CBGEN_C64 && !takes_complex) {
+            assert_int_equal(cbgen_update_values(op, &update), CBGEN_ERROR_ARGUMENT);
+            continue;
+          }
           must_operator(op, cbgen_update_values(op, &update));
           check_product(op, &sample.csr);
         }
@@ -163,6 +176,9 @@ static void info_names_the_types(void **state) {
               {"auto", CBGEN_F32, CBGEN_F32, CBGEN_F32, CBGEN_F32},
               {"auto", CBGEN_F16, CBGEN_F16, CBGEN_F32, CBGEN_F32},
               {"auto", CBGEN_BF16, CBGEN_BF16, CBGEN_F32, CBGEN_F32},
+              {"auto", CBGEN_C64, CBGEN_C64, CBGEN_C64, CBGEN_C64},
+              {"auto", CBGEN_C128, CBGEN_C128, CBGEN_C128, CBGEN_C128},
+              {"c64", CBGEN_F64, CBGEN_C64, CBGEN_C64, CBGEN_C64},
               {"f16", CBGEN_F64, CBGEN_F16, CBGEN_F16, CBGEN_F32},
               {"bf16", CBGEN_BF16, CBGEN_BF16, CBGEN_BF16, CBGEN_F32},
               {"f32-f64", CBGEN_F64, CBGEN_F32, CBGEN_F64, CBGEN_F64},

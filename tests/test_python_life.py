@@ -103,7 +103,7 @@ class Updates(FakeCase):
     def test_refused(self):
         operator = cbgen.compile(PLAIN, values="mutable")
         for kind, words, values in [
-            (TypeError, "the values are complex128", PLAIN.data.astype(complex)),
+            (cbgen.ArgumentError, "complex values", PLAIN.data.astype(complex)),
             (ValueError, "some beyond 2**53", PLAIN.data.astype(int) + 2**53 + 9),
             (ValueError, "values for a matrix", PLAIN.data[1:]),
             (ValueError, "of one dimension", PLAIN.data[:, None]),

@@ -38,6 +38,10 @@ class Sparse:
 same = numpy.testing.assert_array_equal
 
 
+def on_host(array):
+    return array if isinstance(array, numpy.ndarray) else array.numpy()
+
+
 class Matrices(FakeCase):
     """`compile` of everything that it says it takes."""
 
@@ -255,6 +259,42 @@ class Matrices(FakeCase):
             info = self.check(matrix(), matrix(), tune=tune).info
             self.assertEqual(info.measured_seconds > 0, tune == "measure")
 
+    def test_complex(self):
+        for dtype, arrays in ((numpy.complex128, numpy.asarray), (numpy.complex64, InterfaceArray)):
+            plain = (matrix(seed=1) + 1j * matrix(seed=2)).astype(dtype).tocsr()
+            given = (arrays(plain.data), arrays(plain.indices), arrays(plain.indptr))
+            operator = cbgen.compile(given, shape=plain.shape, values="mutable")
+            x = (vector(40, seed=3) - 2j * vector(40, seed=4)).astype(dtype)
+            self.assertEqual((operator.dtype, operator.info.matrix_type), (dtype, numpy.dtype(dtype).name))
+            for library in (lambda array: array, CUPY.ndarray, TORCH.Tensor):
+                same(on_host(operator @ library(x)), plain @ x)
+                same(on_host(operator.T @ library(x)), plain.T @ x)
+                same(on_host(operator.H @ library(x)), plain.conj().T @ x)
+                out = library(x.copy())
+                operator.multiply(library(x), out, alpha=2 - 1j, beta=3j)
+                same(on_host(out), (2 - 1j) * (plain @ x) + 3j * x)
+            same(operator.rmatvec(x), plain.conj().T @ x)
+            same(operator.H.H @ x, plain @ x)
+            self.assertIs(operator.H.H, operator)
+            same(x @ operator, x @ plain)
+            same(operator @ x.real.copy(), plain @ x.real)  # NumPy's, converted
+            many = numpy.array([x, 2 * x]).T
+            same(operator @ many, plain @ many)
+            same((2 * operator - operator).H @ x, plain.conj().T @ x)
+            operator.update_values(2j * plain.data)
+            same(operator @ x, 2j * (plain @ x))
+            same(operator.H @ x, -2j * (plain.conj().T @ x))
+            operator.update_values(plain.data.real.copy())  # real ones
+            same(operator @ x, plain.real @ x)
+            self.refuses(TypeError, "convert it", operator.multiply, CUPY.ndarray(x.real.copy()))
+            again = cbgen.load(bytes(operator))
+            same(again @ x, plain.real @ x)
+        conjugated = cbgen.compile(plain, conjugate=True, transpose=True)
+        same(conjugated @ x, plain.conj().T @ x)
+        real = cbgen.compile(matrix(), type="c64")
+        same(real @ x, matrix() @ x)
+        self.refuses(cbgen.ArgumentError, "vectors are real", cbgen.compile(matrix()).multiply, vector(40), alpha=1j)
+
     def test_refused(self):
         plain = matrix()
         data, indices, indptr = plain.data, plain.indices, plain.indptr
@@ -265,7 +305,9 @@ class Matrices(FakeCase):
             (TypeError, "needs shape=", (data, indices, indptr), {}),
             (TypeError, "shape= belongs to", plain, {"shape": (40, 40)}),
             (ValueError, "a matrix has (rows, columns)", (data, indices, indptr), {"shape": (40,)}),
-            (TypeError, "the values are complex128", plain.astype(complex), {}),
+            (cbgen.ArgumentError, "choose c128 or c64", plain.astype(complex), {"type": "f64"}),
+            (cbgen.UnsupportedError, "several vectors at once", plain.astype(complex), {"vectors": 4}),
+            (cbgen.UnsupportedError, "real numbers only", plain.astype(complex), {"context": cbgen.Context({"recipe": "cb"})}),
             (ValueError, "the values are int64, some beyond 2**53", (data.astype(int) + 2**53 + 1, indices, indptr),
              {"shape": plain.shape}),
             (ValueError, "some beyond 2**53", (data.astype(int) - 2**53 - 1, indices, indptr), {"shape": plain.shape}),

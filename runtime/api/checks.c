@@ -148,7 +148,12 @@ static enum cb_status make_comparer(struct cb_work *work, const struct cb_shared
 enum cb_status cb_checks_attach(struct cb_work *work, cbgen_operator **op) {
   struct cb_checks *checks = work->checks;
   if (!checks) return CB_OK;
-  const enum cb_status s = checks->asked.every ? make_comparer(work, (*op)->shared, (*op)->op) : CB_OK;
+  const int is_complex = cb_type_is_complex((*op)->shared->image.sum_type);
+  enum cb_status s = CB_OK;
+  if (checks->asked.every && is_complex)
+    s = cb_fail(work->diag, CB_ERR_UNSUPPORTED, "%s: products of complex numbers are not compared", variable);
+  else if (checks->asked.every)
+    s = make_comparer(work, (*op)->shared, (*op)->op);
   if (s) {
     cbgen_operator_free(*op);
     *op = NULL;
@@ -188,8 +193,9 @@ static int is_captured(struct cb_checks *checks, struct CUstream_st *stream) {
 }
 
 static enum cb_status multiply(const struct cb_operator *op, const cbgen_product *product, struct cb_diag *diag) {
-  return cb_operator_multiply(op, product->alpha, (cb_device_ptr)(uintptr_t)product->x, product->beta,
-                              (cb_device_ptr)(uintptr_t)product->y, product->stream, diag);
+  const struct cb_scalars by = {product->alpha, product->beta, product->alpha_imag, product->beta_imag};
+  return cb_operator_multiply_by(op, &by, (cb_device_ptr)(uintptr_t)product->x, (cb_device_ptr)(uintptr_t)product->y,
+                                 product->stream, diag);
 }
 
 static enum cb_status compare(struct cb_checks *checks, const struct cb_operator *op, const cbgen_product *product,

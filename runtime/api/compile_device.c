@@ -26,7 +26,7 @@ static int can_survey(const struct cb_work *work) {
   const struct cb_request *request = &work->request;
   return request->view.format == CBGEN_CSR && !request->asked.transpose && !cb_asks_order(request) &&
          !cb_asks_fixed(request) && !cb_promises_symmetry(&request->options) &&
-         request->options.type != CB_PRECISION_SPLIT_F64 && !work->made.plan &&
+         request->options.type != CB_PRECISION_SPLIT_F64 && !request->view.is_complex && !work->made.plan &&
          !work->matrix.csr.row_ptr && !work->host_only;
 }
 

@@ -202,6 +202,9 @@ static enum cb_status take(cbgen_context *context, const cbgen_csr *matrix,
   request->context = context;
   enum cb_status s = cb_view_take_csr(&request->view, matrix, diag);
   if (!s) s = cb_request_take(request, &fixed, diag);
+  if (!s && request->view.is_complex)
+    s = cb_fail(diag, CB_ERR_UNSUPPORTED, "diagonals and scales are those of real matrices: 'type' is %s",
+                cb_precision_names[request->options.type]);
   if (!s) s = of(request, size, to, diag);
   cb_request_release(request);
   cb_free(request);

@@ -135,7 +135,7 @@ static enum cb_status move_values(struct cb_updater *updater, const struct cb_de
   const size_t bytes = count * cb_type_size(loading->value_type);
   cb_device_ptr values = (cb_device_ptr)(uintptr_t)loading->values, buffer = 0;
   const enum cb_type stored = loading->packer->stored;
-  const int may_lose = stored != CB_F64 && (stored != loading->value_type || cb_updater_map(updater).lists);
+  const int may_lose = stored != CB_F64 && stored != CB_C128 && (stored != loading->value_type || cb_updater_map(updater).lists);
   int lost = 0;
   enum cb_status s = CB_OK;
   if (!loading->on_device) {
@@ -382,6 +382,9 @@ static enum cb_status check_epilogue(struct cb_operands *operands, const struct 
     return cb_fail(diag, CB_ERR_ARGUMENT,
                    "the product has 'alpha_device' or 'beta_device', and the operator was compiled without "
                    "'device_scalars'");
+  if (info->statements && (product->alpha_imag != 0 || product->beta_imag != 0))
+    return cb_fail(diag, CB_ERR_ARGUMENT,
+                   "this operator's vectors are real: 'alpha_imag' and 'beta_imag' of the product are 0");
   if (!info->statements && product->arguments_count)
     return cb_fail(diag, CB_ERR_ARGUMENT, "the product has arguments, and the operator no epilogue");
   if (!info->statements) return CB_OK;
@@ -393,7 +396,7 @@ static enum cb_status check_epilogue(struct cb_operands *operands, const struct 
 
 static enum cb_status check_vectors(const struct cb_operator_info *info, const cbgen_product *product, int has_y,
                                     struct cb_diag *diag) {
-  const int reads_y = product->beta != 0 || !product->z;
+  const int reads_y = product->beta != 0 || product->beta_imag != 0 || !product->z;
   if (info->rows && !product->y && reads_y && has_y) return cb_fail(diag, CB_ERR_ARGUMENT, "'y' of the product is NULL");
   if (info->cols && info->rows && !product->x)
     return cb_fail(diag, CB_ERR_ARGUMENT, "'x' of the product is NULL");
@@ -410,7 +413,7 @@ static enum cb_status take_z(const struct cb_device *device, const struct cb_ope
   const size_t bytes = (size_t)info->rows * cb_type_size(info->vector_type);
   if (!product->z) return CB_OK;
   product->y = product->z;
-  if (product->beta == 0 || product->z == y || !bytes) return CB_OK;
+  if ((product->beta == 0 && product->beta_imag == 0) || product->z == y || !bytes) return CB_OK;
   return cb_driver_check(driver,
                          driver->call.copy_on_device((cb_device_ptr)(uintptr_t)product->z, (cb_device_ptr)(uintptr_t)y,
                                                      bytes, product->stream),
@@ -426,6 +429,8 @@ static enum cb_status multiply(cbgen_operator *op, cbgen_product *product, struc
   int entered = 0;
   enum cb_status s = cb_checks_outcome(op->shared->checks, diag);
   if (!s) s = check_heads(info, product, diag);
+  if (!s && device_scalars && (product->alpha_imag != 0 || product->beta_imag != 0))
+    s = cb_fail(diag, CB_ERR_ARGUMENT, "'alpha_imag' and 'beta_imag' of the product are 0: both numbers are in device memory");
   if (!s)
     s = device_scalars ? take_device_scalars(&operands, info, product, diag)
                        : check_epilogue(&operands, info, product, diag);
@@ -529,8 +534,8 @@ static enum cb_status multiply_many(cbgen_operator *op, cbgen_products *products
   if (!s) s = cb_device_enter_once(op->shared->session->device, &entered, diag);
   if (s) return s;
   if (info->has_scratch) pthread_mutex_lock(&op->launching); /* what one launch leaves in scratch is the next one's */
-  s = cb_operator_multiply_many(op->op, products->vectors, products->alpha,
-                                dense_of(products->x, products->ldx, products->order), products->beta,
+  const struct cb_scalars by = {products->alpha, products->beta, products->alpha_imag, products->beta_imag};
+  s = cb_operator_multiply_many(op->op, products->vectors, &by, dense_of(products->x, products->ldx, products->order),
                                 dense_of(products->y, products->ldy, products->order), products->stream, diag);
   if (info->has_scratch) pthread_mutex_unlock(&op->launching);
   if (entered) cb_device_leave(op->shared->session->device);
@@ -543,7 +548,7 @@ cbgen_status cbgen_multiply_many(cbgen_operator *op, const cbgen_products *produ
   if (!op) return CBGEN_ERROR_ARGUMENT;
   CB_RANGE(op->shared->range[cb_operator_tier(op->op)]);
   diag.message[0] = 0;
-  enum cb_status s = cb_take_struct(&taken, sizeof taken, sizeof taken, products, "cbgen_products", &diag);
+  enum cb_status s = cb_take_struct(&taken, sizeof taken, offsetof(cbgen_products, alpha_imag), products, "cbgen_products", &diag);
   if (!s) s = multiply_many(op, &taken, &diag);
   return cb_operator_report(op, s, &diag);
 }
@@ -558,9 +563,11 @@ static enum cb_status check_update(const struct cb_shared *shared, const cbgen_u
         shared->image.values == CBGEN_VALUES_FIXED
             ? "this operator's values are fixed: they shaped its kernel; compile it with mutable values"
             : "this operator's values cannot be renewed: compile it with mutable values");
-  if ((int)update->value_type < 0 || update->value_type > CBGEN_BF16)
+  if ((int)update->value_type < 0 || update->value_type > CBGEN_C128)
     return cb_fail(diag, CB_ERR_ARGUMENT, "'value_type' is %d; it is one of cbgen_type",
                    (int)update->value_type);
+  if (cb_type_is_complex((enum cb_type)update->value_type) && !cb_type_is_complex(shared->image.matrix_type))
+    return cb_fail(diag, CB_ERR_ARGUMENT, "the update has complex values, and this operator's are real");
   if (update->memory != CBGEN_HOST && update->memory != CBGEN_DEVICE)
     return cb_fail(diag, CB_ERR_ARGUMENT, "'memory' is %d; it is one of cbgen_memory", (int)update->memory);
   if (shared->image.entries && !update->values)

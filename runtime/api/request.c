@@ -24,6 +24,8 @@ static enum cb_status check_asked(const cbgen_request *asked, struct cb_diag *di
     return cb_fail(diag, CB_ERR_ARGUMENT, "'device_scalars' is %d; it is 0 or 1", asked->device_scalars);
   if (asked->split != 0 && asked->split != 1)
     return cb_fail(diag, CB_ERR_ARGUMENT, "'split' is %d; it is 0 or 1", asked->split);
+  if (asked->conjugate != 0 && asked->conjugate != 1)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'conjugate' is %d; it is 0 or 1", asked->conjugate);
   if (asked->vectors < 0)
     return cb_fail(diag, CB_ERR_ARGUMENT, "'vectors' is %d; it is 0 (one) or more", asked->vectors);
   return CB_OK;
@@ -68,10 +70,12 @@ static void choose_symmetry(struct cb_request *request) {
   if (cb_promises_symmetry(options) && !request->context->has_search) options->search = CB_SEARCH_HOPEFUL;
 }
 
-/* What the context says, else what the values are; split ones are doubles. A profile knows nothing of those. */
+/* What the context says, else what the values are; split ones are doubles. A profile knows nothing of those, nor of
+ * complex ones. */
 static enum cb_status choose_type(struct cb_request *request, struct cb_diag *diag) {
   static const char *const types[] = {
-      [CB_F64] = "f64", [CB_F32] = "f32", [CB_F16] = "f16-f32", [CB_BF16] = "bf16-f32"};
+      [CB_F64] = "f64", [CB_F32] = "f32", [CB_F16] = "f16-f32", [CB_BF16] = "bf16-f32",
+      [CB_C64] = "c64", [CB_C128] = "c128"};
   struct cb_options *options = &request->options;
   if (!request->context->has_type) {
     const enum cb_status s = cb_options_set(options, "type", types[request->view.value_type], diag);
@@ -81,7 +85,14 @@ static enum cb_status choose_type(struct cb_request *request, struct cb_diag *di
     return cb_fail(diag, CB_ERR_ARGUMENT, "split values are doubles, as are vectors and sums: 'type' is %s, and not f64",
                    cb_precision_names[options->type]);
   if (request->asked.split) options->type = CB_PRECISION_SPLIT_F64;
-  if (options->type == CB_PRECISION_SPLIT_F64 && !request->context->has_search) options->search = CB_SEARCH_HOPEFUL;
+  const int complex_numbers = cb_type_is_complex(cb_precision_types((enum cb_precision)options->type).sum);
+  if (request->view.is_complex && !complex_numbers)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "the matrix has complex values: 'type' is %s; choose c128 or c64",
+                   cb_precision_names[options->type]);
+  request->view.is_complex = complex_numbers;
+  if (request->asked.conjugate) options->conjugate = CB_ON;
+  if ((options->type == CB_PRECISION_SPLIT_F64 || complex_numbers) && !request->context->has_search)
+    options->search = CB_SEARCH_HOPEFUL;
   return CB_OK;
 }
 

@@ -242,7 +242,8 @@ static enum cb_status expect_product(struct work *work, const struct cb_plan *pl
   const int plus_times = plan->semiring == CB_PLUS_TIMES;
   work->alpha = work->scalars && plus_times ? 1.5 : 1;
   work->beta = !work->scalars ? plan->form == CB_FORM_ADD : plus_times ? 0.5 : 1;
-  struct cb_product product = {.types = cb_oracle_types_of(plan), .alpha = work->alpha, .beta = work->beta};
+  struct cb_product product = {
+      .types = cb_oracle_types_of(plan), .alpha = work->alpha, .beta = work->beta, .conjugated = plan->conjugated};
   return expect(&work->expected, work->csr, &product, plan->vector_type, diag);
 }
 

@@ -165,7 +165,8 @@ static enum cb_status enqueue(void *user, struct CUstream_st *stream, struct cb_
     return cb_spmm_multiply(work->spmm, call->number - CB_MANY_BASELINES, 1, work->beta, stream, diag);
   if (call->number < CB_DENSE_ORDERS) {
     const enum cb_dense_order order = (enum cb_dense_order)call->number;
-    return cb_operator_multiply_many(work->op, work->vectors, 1, dense(work, work->x[order], cols, order), work->beta,
+    const struct cb_scalars by = {.alpha = 1, .beta = work->beta};
+    return cb_operator_multiply_many(work->op, work->vectors, &by, dense(work, work->x[order], cols, order),
                                      dense(work, work->y[order], rows, order), stream, diag);
   }
   for (int v = 0; v < work->vectors && !s; v++)

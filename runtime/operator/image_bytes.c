@@ -351,8 +351,11 @@ static void read_product(struct reader *reader, struct cb_image *image) {
   image->entries = get(reader, image->nnz, MAX_BYTES);
   image->matrix_type = (enum cb_type)get(reader, CB_F64, CB_SPLIT);
   if (!cb_type_is_float(image->matrix_type)) reader->failed = 1;
-  image->vector_type = (enum cb_type)get(reader, CB_F64, CB_BF16);
-  image->sum_type = (enum cb_type)get(reader, CB_F64, CB_F32);
+  image->vector_type = (enum cb_type)get(reader, CB_F64, CB_C128);
+  image->sum_type = (enum cb_type)get(reader, CB_F64, CB_C128);
+  if (image->sum_type == CB_F16 || image->sum_type == CB_BF16) reader->failed = 1;
+  if (cb_type_is_complex(image->matrix_type) != cb_type_is_complex(image->sum_type)) reader->failed = 1;
+  if (cb_type_is_complex(image->vector_type) != cb_type_is_complex(image->sum_type)) reader->failed = 1;
   image->form = (enum cb_form)get(reader, CB_FORM_AX, CB_FORM_AXPBY);
   image->semiring = (enum cb_semiring)get(reader, CB_PLUS_TIMES, CB_OR_AND);
   image->values = (int)get(reader, CBGEN_VALUES_STORED, CBGEN_VALUES_FIXED);

@@ -15,6 +15,8 @@ SAME(CBGEN_F64, CB_F64);
 SAME(CBGEN_F32, CB_F32);
 SAME(CBGEN_F16, CB_F16);
 SAME(CBGEN_BF16, CB_BF16);
+SAME(CBGEN_C64, CB_C64);
+SAME(CBGEN_C128, CB_C128);
 
 enum cb_status cb_take_struct(void *to, size_t size, size_t least, const void *from, const char *what,
                               struct cb_diag *diag) {
@@ -58,7 +60,7 @@ static enum cb_status check_words(const cbgen_matrix *matrix, struct cb_diag *di
     return cb_fail(diag, CB_ERR_ARGUMENT, "'format' is %d; it is one of cbgen_format", (int)matrix->format);
   if (matrix->index_base != 0 && matrix->index_base != 1)
     return cb_fail(diag, CB_ERR_ARGUMENT, "'index_base' is %d; it is 0 or 1", matrix->index_base);
-  if ((int)matrix->value_type < 0 || matrix->value_type > CBGEN_BF16)
+  if ((int)matrix->value_type < 0 || matrix->value_type > CBGEN_C128)
     return cb_fail(diag, CB_ERR_ARGUMENT, "'value_type' is %d; it is one of cbgen_type", (int)matrix->value_type);
   if (matrix->memory != CBGEN_HOST && matrix->memory != CBGEN_DEVICE)
     return cb_fail(diag, CB_ERR_ARGUMENT, "'memory' is %d; it is one of cbgen_memory", (int)matrix->memory);
@@ -160,6 +162,7 @@ static void fill_view(struct cb_view *view, const cbgen_matrix *matrix) {
   view->values = matrix->values;
   view->base = matrix->index_base;
   view->value_type = (enum cb_type)matrix->value_type;
+  view->is_complex = cb_type_is_complex(view->value_type);
   view->on_device = matrix->memory == CBGEN_DEVICE;
   view->stream = matrix->stream;
   take_name(view->name, sizeof view->name, matrix->name);

@@ -41,6 +41,7 @@ struct cb_view {
   const void *entries; /* which of the caller's values entry k of the rows has; NULL: k */
   int entries_wide;    /* they are uint64_t, else uint32_t */
   enum cb_type value_type;
+  int is_complex; /* the canonical matrix is: its values are, or shall be */
   int on_device;
   struct CUstream_st *stream;
   char name[64]; /* printable */
@@ -112,7 +113,10 @@ static inline uint64_t cb_order_get(const struct cb_order *order, const void *nu
 enum cb_status cb_view_canonical(struct cb_csr *csr, struct cb_order *order, const struct cb_view *view,
                                  int canonical, int transpose, struct cb_diag *diag);
 
-/* The caller's value number k, as a double. */
+/* The same of a complex view: its real part (0), or its imaginary part (1), which is 0 of a real value. */
+double cb_view_part(const struct cb_view *view, int64_t k, int part);
+
+/* The caller's value number k, as a double. Those of the view are real. */
 double cb_view_value(const struct cb_view *view, int64_t k);
 
 #endif

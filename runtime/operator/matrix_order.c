@@ -27,6 +27,27 @@ double cb_view_value(const struct cb_view *view, int64_t k) {
   return cb_real_get(view->values, view->value_type, k);
 }
 
+double cb_view_part(const struct cb_view *view, int64_t k, int part) {
+  if (!view->values || !cb_type_is_complex(view->value_type)) return part ? 0 : cb_view_value(view, k);
+  return cb_real_get(view->values, cb_type_of_part(view->value_type), 2 * k + part);
+}
+
+/* The number of the caller's entry `k` to place `place` of the matrix, or added to what is there. */
+static void put_value(struct cb_csr *csr, int64_t place, const struct cb_view *view, int64_t k, int adds) {
+  if (!csr->is_complex) {
+    csr->values[place] = cb_view_value(view, k) + (adds ? csr->values[place] : -0.0);
+    return;
+  }
+  for (int part = 0; part < 2; part++)
+    csr->values[2 * place + part] = cb_view_part(view, k, part) + (adds ? csr->values[2 * place + part] : -0.0);
+}
+
+static enum cb_status alloc_matrix(struct cb_csr *csr, const struct cb_view *view, int64_t rows, int64_t cols,
+                                   int64_t nnz, struct cb_diag *diag) {
+  const enum cb_status s = cb_csr_alloc(csr, rows, cols, nnz, diag);
+  return s || !view->is_complex ? s : cb_csr_make_complex(csr, diag);
+}
+
 void cb_order_release(struct cb_order *order) {
   cb_free(order->entries);
   cb_free(order->starts);
@@ -64,14 +85,14 @@ static enum cb_status alloc_sorted(struct sorted *sorted, int64_t rows, int64_t 
 /* ---- rows as they are */
 
 static enum cb_status copy(struct cb_csr *csr, const struct cb_view *view, struct cb_diag *diag) {
-  const enum cb_status s = cb_csr_alloc(csr, view->rows, view->cols, view->nnz, diag);
+  const enum cb_status s = alloc_matrix(csr, view, view->rows, view->cols, view->nnz, diag);
   if (s) return s;
 #pragma omp parallel for schedule(static)
   for (int64_t row = 0; row <= view->rows; row++) set_row(csr, row, cb_view_row(view, row));
 #pragma omp parallel for schedule(static)
   for (int64_t k = 0; k < view->nnz; k++) {
     csr->col_idx[k] = (int32_t)cb_view_col(view, k);
-    csr->values[k] = cb_view_value(view, cb_view_entry(view, k));
+    put_value(csr, k, view, cb_view_entry(view, k), 0);
   }
   return CB_OK;
 }
@@ -240,13 +261,13 @@ static void join_row(struct cb_csr *csr, struct cb_order *order, const struct so
                      const struct cb_view *view, int64_t row, int64_t place) {
   const int64_t begin = sorted->row_ptr[row], end = sorted->row_ptr[row + 1];
   for (int64_t k = begin; k < end; k++) {
-    const double value = cb_view_value(view, get_number(sorted->entries, sorted->wide, k));
+    const int64_t entry = get_number(sorted->entries, sorted->wide, k);
     if (k > begin && sorted->columns[k] == sorted->columns[k - 1]) {
-      csr->values[place - 1] += value;
+      put_value(csr, place - 1, view, entry, 1);
       continue;
     }
     csr->col_idx[place] = sorted->columns[k];
-    csr->values[place] = value;
+    put_value(csr, place, view, entry, 0);
     if (order->starts) cb_set_number(order->starts, order->wide, place, k);
     place++;
   }
@@ -258,7 +279,7 @@ static enum cb_status join_duplicates(struct cb_csr *csr, struct cb_order *order
   enum cb_status s = count_distinct(&starts, sorted, diag);
   if (s) return s;
   const int64_t nnz = starts[sorted->rows];
-  s = cb_csr_alloc(csr, sorted->rows, sorted->cols, nnz, diag);
+  s = alloc_matrix(csr, view, sorted->rows, sorted->cols, nnz, diag);
   order->wide = sorted->wide;
   if (!s && nnz < sorted->count) {
     order->starts = cb_alloc((size_t)nnz + 1, order->wide ? 8 : 4);

@@ -603,12 +603,17 @@ const struct cb_operator_info *cb_operator_info(const struct cb_operator *op) {
 
 /* ---- multiplying */
 
-static enum cb_status check_scalars(const struct cb_operator_info *info, double alpha, double beta,
+static enum cb_status check_scalars(const struct cb_operator_info *info, const struct cb_scalars *by,
                                     struct cb_diag *diag) {
+  const double alpha = by->alpha, beta = by->beta;
   static const double fixed[] = {[CB_FORM_AX] = 0, [CB_FORM_ADD] = 1};
   const char *equation = cb_semiring_equation(info->semiring, (int)info->form);
+  const int is_real = by->alpha_imag == 0 && by->beta_imag == 0;
+  if (!is_real && !cb_type_is_complex(info->sum_type))
+    return cb_fail(diag, CB_ERR_ARGUMENT,
+                   "this operator's vectors are real: 'alpha_imag' and 'beta_imag' of the product are 0");
   if (info->form != CB_FORM_AXPBY) {
-    if (alpha == 1 && beta == fixed[info->form]) return CB_OK;
+    if (is_real && alpha == 1 && beta == fixed[info->form]) return CB_OK;
     return cb_fail(diag, CB_ERR_ARGUMENT,
                    "this kernel computes '%s': alpha must be 1 and beta %g; generate it with form=axpby for others",
                    equation, fixed[info->form]);
@@ -648,11 +653,16 @@ struct columns {
   int32_t x_entry, y_entry, count;
 };
 
+/* Alpha or beta, as kernels take it: of real ones the first number, of complex ones both. */
+struct scalar {
+  double wide[2];
+  float narrow[2];
+};
+
 /* What the kernels of a product take, in the order of their parameters. */
 struct arguments {
   cb_device_ptr x, y;
-  double alpha, beta;
-  float alpha_narrow, beta_narrow;
+  struct scalar alpha, beta;
   cb_device_ptr carry_sums, carry_counters;
   cb_device_ptr clocks;
   int apart;              /* launches do not overlap */
@@ -673,7 +683,7 @@ static void list_epilogue(void **parameters, int *count, struct arguments *argum
 /* Drivers take parameters by pointers that are not const, and do not write them. */
 static void list_parameters(void **parameters, struct arguments *arguments, const struct loaded *loaded,
                             const struct kernels *kernels, const struct launch *launch) {
-  const int narrow = loaded->info.sum_type == CB_F32, family = kernels->tier == CB_TIER_FAMILY;
+  const int narrow = cb_type_of_part(loaded->info.sum_type) == CB_F32, family = kernels->tier == CB_TIER_FAMILY;
   int count = 0;
   for (int g = 0; g < launch->groups; g++) {
     const struct group *group = &kernels->groups[launch->first_group + g];
@@ -684,8 +694,8 @@ static void list_parameters(void **parameters, struct arguments *arguments, cons
   parameters[count++] = &arguments->x;
   parameters[count++] = &arguments->y;
   if (loaded->info.form == CB_FORM_AXPBY || family) {
-    parameters[count++] = narrow ? (void *)&arguments->alpha_narrow : &arguments->alpha;
-    parameters[count++] = narrow ? (void *)&arguments->beta_narrow : &arguments->beta;
+    parameters[count++] = narrow ? (void *)arguments->alpha.narrow : arguments->alpha.wide;
+    parameters[count++] = narrow ? (void *)arguments->beta.narrow : arguments->beta.wide;
   }
   if (loaded->info.has_carry || family) {
     parameters[count++] = &arguments->carry_sums;
@@ -712,16 +722,18 @@ static enum cb_status launch_all(const struct loaded *loaded, struct arguments *
   return s;
 }
 
+static struct scalar scalar_of(double real, double imaginary) {
+  return (struct scalar){{real, imaginary}, {cb_real_to_float(real), cb_real_to_float(imaginary)}};
+}
+
 /* All but an epilogue's. */
-static struct arguments arguments_of(const struct cb_operator *op, double alpha, cb_device_ptr x, double beta,
+static struct arguments arguments_of(const struct cb_operator *op, const struct cb_scalars *by, cb_device_ptr x,
                                      cb_device_ptr y) {
   struct arguments arguments;
   arguments.x = x;
   arguments.y = y;
-  arguments.alpha = alpha;
-  arguments.beta = beta;
-  arguments.alpha_narrow = cb_real_to_float(alpha);
-  arguments.beta_narrow = cb_real_to_float(beta);
+  arguments.alpha = scalar_of(by->alpha, by->alpha_imag);
+  arguments.beta = scalar_of(by->beta, by->beta_imag);
   arguments.carry_sums = op->carry_sums;
   arguments.carry_counters = op->carry_counters;
   arguments.clocks = op->clocks;
@@ -731,22 +743,29 @@ static struct arguments arguments_of(const struct cb_operator *op, double alpha,
   return arguments;
 }
 
-enum cb_status cb_operator_multiply(const struct cb_operator *op, double alpha, cb_device_ptr x, double beta,
-                                    cb_device_ptr y, struct CUstream_st *stream, struct cb_diag *diag) {
-  struct arguments arguments = arguments_of(op, alpha, x, beta, y);
+enum cb_status cb_operator_multiply_by(const struct cb_operator *op, const struct cb_scalars *by, cb_device_ptr x,
+                                       cb_device_ptr y, struct CUstream_st *stream, struct cb_diag *diag) {
+  struct arguments arguments = arguments_of(op, by, x, y);
   if (op->loaded->statements)
     return cb_fail(diag, CB_ERR_ARGUMENT, "this operator has an epilogue, and the product says nothing of its vectors");
-  const enum cb_status s = check_scalars(&op->loaded->info, alpha, beta, diag);
+  const enum cb_status s = check_scalars(&op->loaded->info, by, diag);
   return s ? s : launch_all(op->loaded, &arguments, stream, diag);
+}
+
+enum cb_status cb_operator_multiply(const struct cb_operator *op, double alpha, cb_device_ptr x, double beta,
+                                    cb_device_ptr y, struct CUstream_st *stream, struct cb_diag *diag) {
+  const struct cb_scalars by = {.alpha = alpha, .beta = beta};
+  return cb_operator_multiply_by(op, &by, x, y, stream, diag);
 }
 
 enum cb_status cb_operator_multiply_heads(const struct cb_operator *op, double alpha, cb_device_ptr x, double beta,
                                           cb_device_ptr y, struct CUstream_st *stream, struct cb_diag *diag) {
-  struct arguments arguments = arguments_of(op, alpha, x, beta, y);
+  const struct cb_scalars by = {.alpha = alpha, .beta = beta};
+  struct arguments arguments = arguments_of(op, &by, x, y);
   arguments.kernel = HEADS;
   if (op->loaded->info.matrix_type != CB_SPLIT)
     return cb_fail(diag, CB_ERR_ARGUMENT, "this operator's values are in one part, so that there are no heads: compile it with 'split'");
-  const enum cb_status s = check_scalars(&op->loaded->info, alpha, beta, diag);
+  const enum cb_status s = check_scalars(&op->loaded->info, &by, diag);
   return s ? s : launch_all(op->loaded, &arguments, stream, diag);
 }
 
@@ -814,15 +833,15 @@ static enum cb_status check_many(const struct loaded *loaded, const struct cb_de
   return CB_OK;
 }
 
-enum cb_status cb_operator_multiply_many(const struct cb_operator *op, int count, double alpha, struct cb_dense x,
-                                         double beta, struct cb_dense y, struct CUstream_st *stream,
+enum cb_status cb_operator_multiply_many(const struct cb_operator *op, int count, const struct cb_scalars *by,
+                                         struct cb_dense x, struct cb_dense y, struct CUstream_st *stream,
                                          struct cb_diag *diag) {
   const struct loaded *loaded = op->loaded;
   const int64_t size = (int64_t)cb_type_size(loaded->info.vector_type);
-  enum cb_status s = check_scalars(&loaded->info, alpha, beta, diag);
+  enum cb_status s = check_scalars(&loaded->info, by, diag);
   if (!s) s = check_many(loaded, &x, &y, count, diag);
   for (int taken; count > 0 && !s; count -= taken) {
-    struct arguments arguments = arguments_of(op, alpha, x.at, beta, y.at);
+    struct arguments arguments = arguments_of(op, by, x.at, y.at);
     taken = 1;
     if (loaded->info.vectors > 1) arguments.kernel = choose_kernel(loaded, &x, &y, count, &taken);
     arguments.columns =
@@ -839,8 +858,7 @@ enum cb_status cb_operator_apply(const struct cb_operator *op, cb_device_ptr x, 
                                  struct CUstream_st *stream, struct cb_diag *diag) {
   const struct cb_statements *statements = op->loaded->statements;
   struct arguments arguments = {.x = x,
-                                .alpha = 1,
-                                .alpha_narrow = 1,
+                                .alpha = scalar_of(1, 0),
                                 .carry_sums = op->carry_sums,
                                 .carry_counters = op->carry_counters,
                                 .clocks = op->clocks,

@@ -47,6 +47,11 @@ void cb_operator_free(struct cb_operator *op);
  * and y are vectors of the image's vector type, not overlapping. Its form fixes what α and β may be: y
  * = Ax takes (1, 0), y += Ax takes (1, 1), axpby takes any, or both of these in another semiring than plus-times; else
  * CB_ERR_ARGUMENT. */
+struct cb_scalars { /* imaginary parts: 0, unless vectors are complex */
+  double alpha, beta, alpha_imag, beta_imag;
+};
+enum cb_status cb_operator_multiply_by(const struct cb_operator *op, const struct cb_scalars *by, cb_device_ptr x,
+                                       cb_device_ptr y, struct CUstream_st *stream, struct cb_diag *diag);
 enum cb_status cb_operator_multiply(const struct cb_operator *op, double alpha, cb_device_ptr x, double beta,
                                     cb_device_ptr y, struct CUstream_st *stream, struct cb_diag *diag);
 
@@ -65,8 +70,8 @@ struct cb_dense {
 /* Y = α A X + β Y for `count` vectors: as many at once as the operator's kernels take (info.vectors), in turn.
  * Otherwise as cb_operator_multiply. CB_ERR_UNSUPPORTED: info.vectors is 1, and a vector's entries are no neighbours;
  * CB_ERR_LIMIT: rows lie 2^31 bytes apart. */
-enum cb_status cb_operator_multiply_many(const struct cb_operator *op, int count, double alpha, struct cb_dense x,
-                                         double beta, struct cb_dense y, struct CUstream_st *stream,
+enum cb_status cb_operator_multiply_many(const struct cb_operator *op, int count, const struct cb_scalars *by,
+                                         struct cb_dense x, struct cb_dense y, struct CUstream_st *stream,
                                          struct cb_diag *diag);
 
 /* What an epilogue's names stand for in one product, by the place of the name in the operator's statements. */

@@ -13,26 +13,31 @@
 
 const struct cb_packer_shape cb_packer_shape = {.threads = 256, .blocks = 8};
 
-const enum cb_type cb_packer_slots[CB_PACKER_SLOTS] = {CB_F64, CB_F32, CB_F16, CB_BF16, CB_SPLIT};
+const enum cb_type cb_packer_slots[CB_PACKER_SLOTS] = {CB_F64, CB_F32, CB_F16, CB_BF16, CB_C64, CB_C128, CB_SPLIT};
 
-static const char *const kernels[CB_PACKER_SOURCES] = {
+static const char *const kernels[CB_PACKER_ALL_SOURCES] = {
     [CB_F64] = "cbgen_pack_f64",
     [CB_F32] = "cbgen_pack_f32",
     [CB_F16] = "cbgen_pack_f16",
     [CB_BF16] = "cbgen_pack_bf16",
+    [CB_C64] = "cbgen_pack_c64",
+    [CB_C128] = "cbgen_pack_c128",
 };
 
 enum cb_status cb_packer_shaped_text(struct cb_text *text, enum cb_type stored, const struct cb_packer_shape *shape,
                                      struct cb_diag *diag) {
-  static const char *const names[CB_PACKER_SLOTS] = {"Double", "Float", "Half", "Bfloat16", "Split"};
+  static const char *const names[CB_PACKER_SLOTS] = {"Double",    "Float",      "Half", "Bfloat16",
+                                                      "Complex64", "Complex128", "Split"};
+  const int complex_numbers = cb_type_is_complex(stored);
   struct cb_scope scope = {0};
   struct cb_text body = {0};
   char threads[16], blocks[16];
   snprintf(threads, sizeof threads, "%d", shape->threads);
-  snprintf(blocks, sizeof blocks, "%d", shape->blocks);
+  snprintf(blocks, sizeof blocks, "%d", complex_numbers ? (shape->blocks + 1) / 2 : shape->blocks);
   cb_scope_placeholder(&scope, "threads", threads);
   cb_scope_placeholder(&scope, "blocks", blocks);
   cb_scope_placeholder(&scope, "stored", names[cb_packer_number(stored)]);
+  if (complex_numbers) cb_scope_section(&scope, "complex");
   enum cb_status s = cb_expand(&body, "pack", &scope, diag);
   if (!s) s = cb_scope_check(&scope, "the packing kernels", diag);
   if (!s) s = cb_source_with_prelude(text, &body, diag);
@@ -71,7 +76,7 @@ enum cb_status cb_packer_load(struct cb_packer *packer, const struct cb_device *
       cb_driver_check(device->driver, device->driver->call.module_load(&packer->module, packer->cubin), diag,
                       "load the packing kernels");
   if (s) packer->module = NULL;
-  for (int source = 0; source < CB_PACKER_SOURCES && !s; source++) s = find(packer, source, diag);
+  for (int source = 0; source < cb_packer_sources(stored) && !s; source++) s = find(packer, source, diag);
   return s;
 }
 

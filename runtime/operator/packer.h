@@ -15,14 +15,18 @@
 /* Thread blocks of its kernels, in which each warp takes a block of the map. */
 struct cb_packer_shape {
   int threads; /* of a block */
-  int blocks;  /* on a multiprocessor, for which there must be registers */
+  int blocks;  /* on a multiprocessor, for which there must be registers; half of them for complex numbers */
 };
 extern const struct cb_packer_shape cb_packer_shape;
 
-enum { CB_PACKER_SOURCES = 4 }; /* CB_F64, CB_F32, CB_F16, CB_BF16 */
+/* CB_F64, CB_F32, CB_F16, CB_BF16; and for slots of complex types CB_C64, CB_C128 as well */
+enum { CB_PACKER_SOURCES = 4, CB_PACKER_ALL_SOURCES = 6 };
+static inline int cb_packer_sources(enum cb_type stored) {
+  return cb_type_is_complex(stored) ? CB_PACKER_ALL_SOURCES : CB_PACKER_SOURCES;
+}
 
 /* The types of slots, each with its number among them. */
-enum { CB_PACKER_SLOTS = 5 };
+enum { CB_PACKER_SLOTS = 7 };
 extern const enum cb_type cb_packer_slots[CB_PACKER_SLOTS];
 static inline int cb_packer_number(enum cb_type stored) {
   return stored == CB_SPLIT ? CB_PACKER_SLOTS - 1 : (int)stored;
@@ -39,7 +43,7 @@ struct cb_packer {
   enum cb_type stored;
   struct cb_packer_shape shape; /* that its text had: the usual one, unless the caller changes it after loading */
   struct CUmod_st *module;
-  struct CUfunc_st *functions[CB_PACKER_SOURCES];
+  struct CUfunc_st *functions[CB_PACKER_ALL_SOURCES];
   void *cubin; /* a copy, for blocks that are saved */
   size_t cubin_bytes;
 };

@@ -237,9 +237,31 @@ static double sum_of(const struct cb_value_map *map, const struct cb_view *view,
   return sum;
 }
 
+/* The same of one part of complex values. */
+static double sum_of_part(const struct cb_value_map *map, const struct cb_view *view, int64_t list, int part) {
+  double sum = -0.0;
+  for (int64_t i = (int64_t)map->list_starts[list]; i < (int64_t)map->list_starts[list + 1]; i++)
+    sum += cb_view_part(view, (int64_t)map->list_entries[i], part);
+  return sum;
+}
+
+static int gather_complex(const struct cb_value_map *map, uint64_t entry, const struct cb_view *view,
+                          enum cb_type stored, void *slots, int64_t slot) {
+  const enum cb_type type = cb_type_of_part(stored);
+  int lost = 0;
+  for (int part = 0; part < 2; part++) {
+    const double value = entry < (uint64_t)map->values ? cb_view_part(view, (int64_t)entry, part)
+                                                       : sum_of_part(map, view, (int64_t)entry - map->values, part);
+    cb_real_set(slots, type, 2 * slot + part, value);
+    lost |= cb_real_overflows(value, type);
+  }
+  return lost;
+}
+
 /* One slot of `count`, whatever the types. Whether a finite value was lost. */
 static int gather_one(const struct cb_value_map *map, uint64_t entry, const struct cb_view *view,
                       enum cb_type stored, void *slots, int64_t count, int64_t slot) {
+  if (cb_type_is_complex(stored)) return gather_complex(map, entry, view, stored, slots, slot);
   const double value = entry < (uint64_t)map->values ? cb_view_value(view, (int64_t)entry)
                                                      : sum_of(map, view, (int64_t)entry - map->values);
   if (stored == CB_SPLIT) cb_split_set(slots, count, slot, value);
@@ -278,7 +300,7 @@ DEFINE_COPY(uint16_t)
 static int gather_member(const struct cb_value_map *map, const struct cb_value_range *range,
                          const struct cb_map_block *block, int number, const struct cb_view *view, enum cb_type stored,
                          void *slots) {
-  const int plain = !map->lists && view->values && view->value_type == stored;
+  const int plain = !map->lists && view->values && view->value_type == stored && !cb_type_is_complex(stored);
   const uint32_t present = block->present[number];
   const int64_t slot = ((int64_t)block->group[number] - range->first_group) * CB_GROUP_SLOTS;
   uint64_t entries[CB_GROUP_SLOTS];

@@ -85,11 +85,6 @@ static void compose_wrapper(struct cb_text *out, const struct cb_host_kernel *ke
               symbol, symbol, symbol);
 }
 
-/* Of the prelude's functions these have overloads in a text for complex numbers, which would hide the others: on a GPU
- * they stand in one namespace, the global one. */
-static const char overloaded[] = "using ::is_finite;\nusing ::shuffle;\nusing ::shuffle_xor;\nusing ::shuffle_up;\n"
-                                 "using ::load_l2;\nusing ::store_l2;\n";
-
 /* `chosen[t]` is the kernel whose text is number t. */
 static void compose_unit(struct cb_text *out, const struct cb_host_kernel *kernels, const int *chosen,
                          const struct unit *unit) {
@@ -97,8 +92,7 @@ static void compose_unit(struct cb_text *out, const struct cb_host_kernel *kerne
   if (kernels[chosen[unit->first]].is_traced) cb_text_add_string(out, "#include \"traced.h\"\n");
   for (int t = unit->first; t < unit->first + unit->count; t++) {
     const struct cb_host_kernel *kernel = &kernels[chosen[t]];
-    cb_text_add(out, "namespace k%d {\n%s#line %d \"k%d.cu\"\n", t,
-                cb_type_is_complex(kernel->vector_type) ? overloaded : "",
+    cb_text_add(out, "namespace k%d {\nCBGEN_OVERLOADED\n#line %d \"k%d.cu\"\n", t,
                 kernel->first_line > 0 ? kernel->first_line : 1, chosen[t]);
     cb_text_add_string(out, kernel->text);
     cb_text_add(out, "\n}\n#line 1 \"wrapper of k%d.cu\"\n", chosen[t]);

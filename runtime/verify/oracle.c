@@ -34,7 +34,7 @@ static long double gamma_of(long double k, long double roundoff) {
 }
 
 struct cb_oracle_types cb_oracle_types_of(const struct cb_plan *plan) {
-  return (struct cb_oracle_types){plan->matrix_type, plan->vector_type, plan->sum_type, plan->semiring, plan->conjugated};
+  return (struct cb_oracle_types){plan->matrix_type, plan->vector_type, plan->sum_type, plan->semiring};
 }
 
 /* ---- one row */
@@ -202,7 +202,7 @@ static void sum_parts(struct row parts[2], const struct cb_csr *csr, const struc
   for (int64_t k = cb_csr_row(csr, i); k < cb_csr_row(csr, i + 1); k++) {
     struct parts a = rounded(values, k, type);
     const struct parts x = x_parts(product, csr->col_idx[k]);
-    if (product->types.conjugated) a.of[1] = -a.of[1];
+    if (product->conjugated) a.of[1] = -a.of[1];
     add_term(&parts[0], a.of[0], x.of[0]);
     add_term(&parts[0], -a.of[1], x.of[1]);
     add_term(&parts[1], a.of[0], x.of[1]);
@@ -376,7 +376,7 @@ void cb_oracle_compare(struct cb_comparison *comparison, const struct cb_expecte
 /* ---- the self-test of a kernel */
 
 void cb_oracle_selftest(const struct cb_csr *csr, const struct cb_plan *plan, double *expected, double *tolerance) {
-  const struct cb_product product = {.types = cb_oracle_types_of(plan), .alpha = 1};
+  const struct cb_product product = {.types = cb_oracle_types_of(plan), .alpha = 1, .conjugated = plan->conjugated};
 #pragma omp parallel for schedule(dynamic, 1024)
   for (int64_t i = 0; i < csr->rows; i++) {
     const int parts = parts_of(&product);

@@ -51,7 +51,6 @@ struct cb_oracle_types {
   enum cb_type vector; /* x and y: any float */
   enum cb_type sum;    /* sums with α and β: CB_F64 or CB_F32, or all three are complex */
   enum cb_semiring semiring; /* what it adds and multiplies with */
-  int conjugated;      /* values are conjugated */
 };
 struct cb_oracle_types cb_oracle_types_of(const struct cb_plan *plan);
 
@@ -64,6 +63,7 @@ struct cb_product {
   const double *y; /* NULL when beta is 0 */
   double alpha, beta;
   double alpha_imag, beta_imag;
+  int conjugated; /* the values are */
 };
 
 struct cb_expected {

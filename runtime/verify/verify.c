@@ -36,28 +36,28 @@ struct kind {
 
 /* α and β are exact in every type. For ax and add they are what the form means. */
 static const struct kind kinds[] = {
-    {"random", CB_FORM_AX, 0, X_RANDOM, Y_MARKED, 1, 0, OF_ALL},
-    {"integers", CB_FORM_AX, 1, X_INTEGERS, Y_MARKED, 1, 0, OF_ALL},
-    {"non-finite", CB_FORM_AX, 0, X_NON_FINITE, Y_MARKED, 1, 0, OF_ALL},
-    {"non-finite ends", CB_FORM_AX, 0, X_ENDS, Y_MARKED, 1, 0, OF_ALL},
-    {"random", CB_FORM_ADD, 0, X_RANDOM, Y_RANDOM, 1, 1, OF_ALL},
-    {"integers", CB_FORM_ADD, 1, X_INTEGERS, Y_INTEGERS, 1, 1, OF_ALL},
-    {"non-finite", CB_FORM_ADD, 0, X_NON_FINITE, Y_RANDOM, 1, 1, OF_ALL},
-    {"non-finite ends", CB_FORM_ADD, 0, X_ENDS, Y_RANDOM, 1, 1, OF_ALL},
-    {"random", CB_FORM_AXPBY, 0, X_RANDOM, Y_RANDOM, -1.625, 0.71875, OF_PLUS_TIMES},
-    {"integers", CB_FORM_AXPBY, 1, X_INTEGERS, Y_INTEGERS, 3, -2, OF_PLUS_TIMES},
-    {"non-finite", CB_FORM_AXPBY, 0, X_NON_FINITE, Y_RANDOM, 0.5, -1, OF_PLUS_TIMES},
-    {"non-finite ends", CB_FORM_AXPBY, 0, X_ENDS, Y_RANDOM, 0.5, -1, OF_PLUS_TIMES},
-    {"beta zero", CB_FORM_AXPBY, 0, X_RANDOM, Y_MARKED, 1.25, 0, OF_PLUS_TIMES},
-    {"alpha zero", CB_FORM_AXPBY, 0, X_RANDOM, Y_RANDOM, 0, -0.375, OF_PLUS_TIMES},
+    {"random", CB_FORM_AX, 0, X_RANDOM, Y_MARKED, 1, 0, OF_ALL, 0, 0},
+    {"integers", CB_FORM_AX, 1, X_INTEGERS, Y_MARKED, 1, 0, OF_ALL, 0, 0},
+    {"non-finite", CB_FORM_AX, 0, X_NON_FINITE, Y_MARKED, 1, 0, OF_ALL, 0, 0},
+    {"non-finite ends", CB_FORM_AX, 0, X_ENDS, Y_MARKED, 1, 0, OF_ALL, 0, 0},
+    {"random", CB_FORM_ADD, 0, X_RANDOM, Y_RANDOM, 1, 1, OF_ALL, 0, 0},
+    {"integers", CB_FORM_ADD, 1, X_INTEGERS, Y_INTEGERS, 1, 1, OF_ALL, 0, 0},
+    {"non-finite", CB_FORM_ADD, 0, X_NON_FINITE, Y_RANDOM, 1, 1, OF_ALL, 0, 0},
+    {"non-finite ends", CB_FORM_ADD, 0, X_ENDS, Y_RANDOM, 1, 1, OF_ALL, 0, 0},
+    {"random", CB_FORM_AXPBY, 0, X_RANDOM, Y_RANDOM, -1.625, 0.71875, OF_PLUS_TIMES, 0, 0},
+    {"integers", CB_FORM_AXPBY, 1, X_INTEGERS, Y_INTEGERS, 3, -2, OF_PLUS_TIMES, 0, 0},
+    {"non-finite", CB_FORM_AXPBY, 0, X_NON_FINITE, Y_RANDOM, 0.5, -1, OF_PLUS_TIMES, 0, 0},
+    {"non-finite ends", CB_FORM_AXPBY, 0, X_ENDS, Y_RANDOM, 0.5, -1, OF_PLUS_TIMES, 0, 0},
+    {"beta zero", CB_FORM_AXPBY, 0, X_RANDOM, Y_MARKED, 1.25, 0, OF_PLUS_TIMES, 0, 0},
+    {"alpha zero", CB_FORM_AXPBY, 0, X_RANDOM, Y_RANDOM, 0, -0.375, OF_PLUS_TIMES, 0, 0},
     {"random, complex", CB_FORM_AXPBY, 0, X_RANDOM, Y_RANDOM, -1.625, 0.71875, OF_PLUS_TIMES, 0.25, -1.5},
     {"integers, complex", CB_FORM_AXPBY, 1, X_INTEGERS, Y_INTEGERS, 3, -2, OF_PLUS_TIMES, -1, 2},
     {"non-finite, complex", CB_FORM_AXPBY, 0, X_NON_FINITE, Y_RANDOM, 0, 0, OF_PLUS_TIMES, 1, 1},
-    {"random", CB_FORM_AXPBY, 0, X_RANDOM, Y_RANDOM, 1, 1, OF_OTHERS},
-    {"integers", CB_FORM_AXPBY, 1, X_INTEGERS, Y_INTEGERS, 1, 1, OF_OTHERS},
-    {"non-finite", CB_FORM_AXPBY, 0, X_NON_FINITE, Y_RANDOM, 1, 1, OF_OTHERS},
-    {"non-finite ends", CB_FORM_AXPBY, 0, X_ENDS, Y_MARKED, 1, 0, OF_OTHERS},
-    {"beta zero", CB_FORM_AXPBY, 0, X_RANDOM, Y_MARKED, 1, 0, OF_OTHERS},
+    {"random", CB_FORM_AXPBY, 0, X_RANDOM, Y_RANDOM, 1, 1, OF_OTHERS, 0, 0},
+    {"integers", CB_FORM_AXPBY, 1, X_INTEGERS, Y_INTEGERS, 1, 1, OF_OTHERS, 0, 0},
+    {"non-finite", CB_FORM_AXPBY, 0, X_NON_FINITE, Y_RANDOM, 1, 1, OF_OTHERS, 0, 0},
+    {"non-finite ends", CB_FORM_AXPBY, 0, X_ENDS, Y_MARKED, 1, 0, OF_OTHERS, 0, 0},
+    {"beta zero", CB_FORM_AXPBY, 0, X_RANDOM, Y_MARKED, 1, 0, OF_OTHERS, 0, 0},
 };
 
 static int concerns(const struct kind *kind, const struct cb_plan *plan) {
@@ -451,7 +451,8 @@ static enum cb_status compare_vector(struct cb_verify_report *report, const stru
                                      .alpha = trial->kind->alpha,
                                      .beta = trial->kind->beta,
                                      .alpha_imag = trial->kind->alpha_imag,
-                                     .beta_imag = trial->kind->beta_imag};
+                                     .beta_imag = trial->kind->beta_imag,
+                                     .conjugated = plan->conjugated};
   enum cb_status s =
       x && y ? CB_OK : cb_fail_memory(diag, "vectors", (unsigned long long)(csr->cols + csr->rows) * 8);
   if (!s) s = cb_oracle_multiply(&expected, csr, &product, diag);

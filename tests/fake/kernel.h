@@ -20,10 +20,11 @@ struct fake_kernel {
 
 #ifdef __cplusplus
 /* What a family's kernels get beside pointers: structs of numbers, known by a member (codegen/family.h); and
- * those of several vectors, where these lie. */
+ * those of several vectors, where these lie. Complex alpha and beta, too. */
 template <class T, class = void> struct FakeNumbers { static constexpr bool are = false; };
 template <class T> struct FakeNumbers<T, decltype((void)&T::first_carry_sum)> { static constexpr bool are = true; };
 template <class T> struct FakeNumbers<T, decltype((void)&T::first_row_sum)> { static constexpr bool are = true; };
+template <class T> struct FakeNumbers<T, decltype((void)&T::im)> { static constexpr bool are = true; };
 template <class T> struct FakeNumbers<T, decltype((void)&T::x_vector)> { static constexpr bool are = true; };
 template <class T> struct FakeKind { static constexpr char kind = __is_class(T) && !FakeNumbers<T>::are ? 's' : 'v'; };
 template <class T> struct FakeKind<T *> { static constexpr char kind = 'p'; };

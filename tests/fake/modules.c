@@ -92,7 +92,7 @@ static char *compose(const char *names, const char *text) {
       0};
   if (!copy) abort();
   /* A namespace of its own, as in the library's emulation: the prelude's classes find no functions of the text. */
-  add(&unit, "#define __CUDACC_RTC__\n#line 1 \"prelude.h\"\n%s\nnamespace kernel_text {\n#line %d \"kernel.cu\"\n%s\n}\n"
+  add(&unit, "#define __CUDACC_RTC__\n#line 1 \"prelude.h\"\n%s\nnamespace kernel_text {\nCBGEN_OVERLOADED\n#line %d \"kernel.cu\"\n%s\n}\n"
       "using namespace kernel_text;\n#line 1 \"kernel.h\"\n%s\n",
       prelude, line_of(text, body), body, trampolines);
   add(&unit, "extern \"C\" const fake_kernel fake_kernels[] = {\n");

@@ -594,6 +594,7 @@ const struct cb_layout cb_layout_hot = {
     .plan = hot_plan,
     .has_family = 1,
     .visit = hot_visit,
+    .takes_complex = 1,
     .unit = "slice",
     .block_of = block_of,
     .describe = describe,

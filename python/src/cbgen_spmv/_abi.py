@@ -34,6 +34,8 @@ class Type(IntEnum):
     F32 = 1
     F16 = 2
     BF16 = 3
+    C64 = 4
+    C128 = 5
 
 
 class Format(IntEnum):
@@ -139,6 +141,7 @@ class Request(Structure):
         ("symmetric", c_int),
         ("device_scalars", c_int),
         ("split", c_int),
+        ("conjugate", c_int),
     ]
 
 
@@ -164,6 +167,8 @@ class Product(Structure):
         ("alpha_device", c_void_p),
         ("beta_device", c_void_p),
         ("heads", c_int),
+        ("alpha_imag", c_double),
+        ("beta_imag", c_double),
     ]
 
 
@@ -184,6 +189,8 @@ class Products(Structure):
         ("x", c_void_p),
         ("y", c_void_p),
         ("stream", c_void_p),
+        ("alpha_imag", c_double),
+        ("beta_imag", c_double),
     ]
 
 

@@ -44,16 +44,20 @@ class Linear:
         """Of x and y. The stored values' is in `info`. TypeError: bfloat16, and ml_dtypes is not installed."""
         return numpy_dtype(self._type)
 
+    def _takes_parts(self, x: Any) -> bool:
+        """Whether x is complex and the operator real, so that it multiplies real and imaginary parts."""
+        return is_complex(x) and self._type not in COMPLEX
+
     # ---- products
 
     def rmatvec(self, x: Any) -> Any:
-        """Aᵀ x. The first call compiles the transposed operator."""
-        return self.T.matvec(x)
+        """Aᵀ x, of a complex A its conjugate transpose's product, as SciPy has it. The first call compiles that operator."""
+        return self.H.matvec(x)
 
     def matmat(self, x: Any) -> Any:
         """A X, one column after the other."""
         rows, cols = self.shape
-        if is_complex(x):
+        if self._takes_parts(x):
             return complex_product(self, x)
         if len(x.shape) != 2 or x.shape[0] != cols:
             raise ValueError(f"X has shape {tuple(x.shape)}; a matrix of {rows} x {cols} takes ({cols}, columns)")
@@ -69,8 +73,8 @@ class Linear:
         return result
 
     def rmatmat(self, x: Any) -> Any:
-        """Aᵀ X, one column after the other."""
-        return self.T.matmat(x)
+        """Aᵀ X, of a complex A with the conjugate transpose, one column after the other."""
+        return self.H.matmat(x)
 
     def dot(self, x: Any) -> Any:
         """A x, A X, or of a number or an operator what `*` gives."""
@@ -92,7 +96,7 @@ class Linear:
 
     @property
     def H(self) -> Linear:
-        """The adjoint: of a real matrix, the transpose."""
+        """The adjoint: of a real matrix the transpose, of a complex one its conjugate."""
         return self.T
 
     def transpose(self) -> Linear:
@@ -101,7 +105,7 @@ class Linear:
 
     def adjoint(self) -> Linear:
         """The same as .H."""
-        return self.T
+        return self.H
 
     def __mul__(self, x: Any) -> Any:
         return self.dot(x) if isinstance(x, (Real, Linear)) or is_array(x) else NotImplemented
@@ -219,6 +223,12 @@ class Combination(Linear):
         return Combination(tuple((number, tuple(factor.T for factor in reversed(factors)))
                                  for number, factors in self._terms))
 
+    @property
+    def H(self) -> Combination:
+        """The adjoint, of the operators' adjoints."""
+        return Combination(tuple((number, tuple(factor.H for factor in reversed(factors)))
+                                 for number, factors in self._terms))
+
     def multiply(self, x: Any, out: Any = None, *, alpha: float = 1.0, beta: float = 0.0, stream: Any = None) -> Any:
         """As Operator.multiply: out = alpha A x + beta out."""
         if beta != 0 and out is None:
@@ -234,7 +244,7 @@ class Combination(Linear):
     def matvec(self, x: Any) -> Any:
         """A x as a new array. A vector that is not contiguous is copied first."""
         library = library_of(x)
-        if is_complex(x):
+        if self._takes_parts(x):
             return complex_product(self, x)
         return self.multiply(x if library.on_host else library.contiguous(x))
 

@@ -18,8 +18,9 @@ from . import _dlpack
 from ._compiled import CALLS
 from ._driver import open_driver
 
-SIZES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "int64": 8, "int32": 4}
+SIZES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "complex128": 16, "complex64": 8, "int64": 8, "int32": 4}
 COMPLEX = {"complex128": "float64", "complex64": "float32"}  # and of what their parts are
+VECTOR_TYPES = ("float64", "float32", "float16", "complex128", "complex64")  # that NumPy has
 Shape = Tuple[int, ...]
 # (kind, {name: dtype}, function of a GPU's number, function of shape and dtype, DLPack's functions): `learn`
 ShortWay = Tuple[str, Dict[str, Any], Any, Any, Any]
@@ -179,7 +180,7 @@ class Library:
         """How the compiled part reads arrays of just this class; None: it does not."""
         if not hasattr(kind, "__cuda_array_interface__"):
             return None
-        return "interface", {name: numpy.dtype(name).str for name in ("float64", "float32", "float16")}, None, None, None
+        return "interface", {name: numpy.dtype(name).str for name in VECTOR_TYPES}, None, None, None
 
 
 HOST_ADVICE = "move it to the GPU, or give a NumPy array (which is copied there and back at each product)"
@@ -220,7 +221,7 @@ class CuPy(Library):
         cupy = sys.modules["cupy"]
         if kind is not cupy.ndarray:
             return None
-        dtypes = {name: numpy.dtype(name) for name in ("float64", "float32", "float16")}
+        dtypes = {name: numpy.dtype(name) for name in VECTOR_TYPES}
         return "cupy", dtypes, cupy.cuda.get_current_stream, cupy.empty, None
 
     def as_float64(self, array: Any, stream: Optional[int]) -> Any:
@@ -277,7 +278,7 @@ class Torch(Library):
         torch = sys.modules["torch"]
         if kind is not torch.Tensor:
             return None
-        dtypes = {name: getattr(torch, name) for name in ("float64", "float32", "float16", "bfloat16")}
+        dtypes = {name: getattr(torch, name) for name in VECTOR_TYPES + ("bfloat16",)}
         raw = getattr(getattr(torch, "_C", None), "_cuda_getCurrentRawStream", None)
         slow = lambda device: torch.cuda.current_stream(device).cuda_stream
         return "torch", dtypes, raw or slow, None, getattr(kind, "__dlpack_c_exchange_api__", None)

@@ -14,6 +14,7 @@ CPU, CUDA, CUDA_MANAGED = 1, 2, 13
 READ_ONLY = 1
 NAMES: Dict[Tuple[int, int], str] = {  # (type code, bits)
     (0, 32): "int32", (0, 64): "int64", (2, 16): "float16", (2, 32): "float32", (2, 64): "float64", (4, 16): "bfloat16",
+    (5, 64): "complex64", (5, 128): "complex128",
 }
 
 

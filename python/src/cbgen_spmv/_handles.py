@@ -25,6 +25,14 @@ DLPACK_TYPES = {name: numbers for numbers, name in _dlpack.NAMES.items()}
 TYPE_NAMES: Dict[int, str] = {number: name for name, number in VALUE_TYPES.items()}
 
 
+Number = Union[float, complex]
+
+
+def parts_of(number: Any) -> Tuple[float, float]:
+    """The real and the imaginary part."""
+    return float(number.real), float(number.imag)
+
+
 def stream_key(stream: int) -> StreamKey:
     return (stream, threading.get_ident()) if stream == PER_THREAD_STREAM else stream
 
@@ -91,23 +99,27 @@ class Handles:
                 self._of_stream[key] = handle
             return self._of_stream[key]
 
-    def multiply(self, stream: int, alpha: float, x: int, beta: float, y: int, heads: bool = False) -> None:
+    def multiply(self, stream: int, alpha: Number, x: int, beta: Number, y: int, heads: bool = False) -> None:
         handle = self.for_stream(stream)
-        product = _abi.Product(PRODUCT_SIZE, alpha, beta, x, y, stream, heads=heads)
+        (alpha, alpha_imag), (beta, beta_imag) = parts_of(alpha), parts_of(beta)
+        product = _abi.Product(PRODUCT_SIZE, alpha, beta, x, y, stream, heads=heads, alpha_imag=alpha_imag,
+                               beta_imag=beta_imag)
         status = LIBRARY.cbgen_multiply(handle, byref(product))
         if status:
             self.check(status, handle)
 
-    def multiply_many(self, stream: int, vectors: int, order: _abi.Order, alpha: float, x: int, beta: float,
+    def multiply_many(self, stream: int, vectors: int, order: _abi.Order, alpha: Number, x: int, beta: Number,
                       y: int) -> None:
         """X and Y are dense."""
         handle = self.for_stream(stream)
-        products = _abi.Products(ctypes.sizeof(_abi.Products), vectors, order, 0, 0, alpha, beta, x, y, stream)
+        (alpha, alpha_imag), (beta, beta_imag) = parts_of(alpha), parts_of(beta)
+        products = _abi.Products(ctypes.sizeof(_abi.Products), vectors, order, 0, 0, alpha, beta, x, y, stream,
+                                 alpha_imag, beta_imag)
         status = LIBRARY.cbgen_multiply_many(handle, byref(products))
         if status:
             self.check(status, handle)
 
-    def multiply_many_host(self, order: _abi.Order, alpha: float, x: Any, beta: float, y: Any) -> None:
+    def multiply_many_host(self, order: _abi.Order, alpha: Number, x: Any, beta: Number, y: Any) -> None:
         """X and Y: NumPy arrays of the operator's type that lie in this order. They have memory on the GPU for the call."""
         device = self.device
         with device:
@@ -165,7 +177,7 @@ class HostVectors:
                 device.free(self._x)
                 raise
 
-    def multiply(self, handles: Handles, alpha: float, x: Any, beta: float, y: Any, heads: bool = False) -> None:
+    def multiply(self, handles: Handles, alpha: Number, x: Any, beta: Number, y: Any, heads: bool = False) -> None:
         """x and y: contiguous NumPy arrays of the operator's type and lengths."""
         with self.lock, self._device:
             if handles.mutable:  # the values may still be on their way on some other stream

@@ -11,7 +11,8 @@ import numpy
 from . import _abi
 from ._arrays import SIZES, View, dtype_name, library_of
 
-VALUE_TYPES = {"float64": _abi.Type.F64, "float32": _abi.Type.F32, "float16": _abi.Type.F16, "bfloat16": _abi.Type.BF16}
+VALUE_TYPES = {"float64": _abi.Type.F64, "float32": _abi.Type.F32, "float16": _abi.Type.F16, "bfloat16": _abi.Type.BF16,
+               "complex64": _abi.Type.C64, "complex128": _abi.Type.C128}
 INDEX_TYPES = ("int32", "int64")
 EXACT = 2**53  # float64 holds every integer up to this one
 ACCEPTED = (

@@ -16,12 +16,12 @@ import numpy
 
 from . import _abi
 from ._algebra import Linear, complex_product
-from ._arrays import SIZES, Library, View, common_stream, is_complex, library_of, same_stream, stream_handle
+from ._arrays import COMPLEX, SIZES, Library, View, common_stream, library_of, same_stream, stream_handle
 from ._compiled import CALLS
 from ._context import Context, shared_context
 from ._driver import open_device
 from ._files import put as put_file
-from ._handles import TYPE_NAMES, Handles
+from ._handles import TYPE_NAMES, Handles, Number
 from ._html import describe, plan_facts, spy, time_text
 from ._library import LIBRARY, recipe_of, text_of
 from ._matrix import VALUE_TYPES, Matrix, Views, as_floats, on_host, take_array, take_matrix, view_matrix
@@ -49,7 +49,7 @@ class Info:
     nnz: int
     """Nonzeros of the operator, duplicates counted once."""
     matrix_type: str
-    """"float64", "float32", "float16" or "bfloat16": of the stored values."""
+    """"float64", "float32", "float16", "bfloat16", "complex64" or "complex128": of the stored values."""
     vector_type: str
     sum_type: str
     values: str
@@ -109,9 +109,13 @@ def info_from(found: _abi.Info) -> Info:
     return Info(**plain)
 
 
+TRANSPOSED, CONJUGATED = 1, 2  # forms of the matrix that operators multiply with
+
+
 @dataclass
 class Origin:
-    """What an operator and its transpose share: where they came from. `operators`: by whether they are transposed."""
+    """What an operator, its transpose and their conjugates share: where they came from. `operators`: by TRANSPOSED and
+    CONJUGATED, or their sum."""
 
     matrix: Optional[Matrix]
     context: Context
@@ -119,7 +123,7 @@ class Origin:
     expected_products: int
     values: _abi.Values
     lock: Any
-    operators: Dict[bool, "weakref.ref[Operator]"]
+    operators: Dict[int, "weakref.ref[Operator]"]
     renewed: bool = False
     specialise: _abi.Specialise = _abi.Specialise.AUTO
     vectors: int = 0
@@ -127,26 +131,31 @@ class Origin:
     symmetric: _abi.Symmetry = _abi.Symmetry.SYMMETRY_OPTION
     split: bool = False
 
-    def operator(self, transposed: bool) -> Optional[Operator]:
-        found = self.operators.get(transposed)
+    def operator(self, form: int) -> Optional[Operator]:
+        found = self.operators.get(form)
         return found() if found else None
 
-    def compile(self, transposed: bool, views: Views) -> Operator:
-        request = _abi.Request(ctypes.sizeof(_abi.Request), self.expected_products, self.values, transposed,
-                               self.specialise, None, self.vectors, self.reorder, self.symmetric, split=self.split)
+    def living(self) -> List[Operator]:
+        found = [self.operator(form) for form in self.operators]
+        return [operator for operator in found if operator is not None and not operator.closed]
+
+    def compile(self, form: int, views: Views) -> Operator:
+        request = _abi.Request(ctypes.sizeof(_abi.Request), self.expected_products, self.values, form & TRANSPOSED,
+                               self.specialise, None, self.vectors, self.reorder, self.symmetric, split=self.split,
+                               conjugate=form // CONJUGATED)
         device = open_device(self.context.choose_device(views.device))
         (suffix, given), handle = views.given(self.name), ctypes.c_void_p()
         function = getattr(LIBRARY, "cbgen_compile" + suffix)
         with self.context._lock:
             self.context.check(function(self.context.handle(), byref(given), byref(request), byref(handle)))
-        made = Operator._of(Handles(handle, device), self, transposed)
-        self.operators[transposed] = weakref.ref(made)
+        made = Operator._of(Handles(handle, device), self, form)
+        self.operators[form] = weakref.ref(made)
         return made
 
-    def other(self, transposed: bool) -> Operator:
-        """The operator that is (not) transposed, compiled when it does not exist."""
+    def other(self, form: int) -> Operator:
+        """The operator of that form, compiled when it does not exist."""
         with self.lock:
-            found = self.operator(transposed)
+            found = self.operator(form)
             if found is not None and not found.closed:
                 return found
             if self.matrix is None:
@@ -155,7 +164,7 @@ class Origin:
             if self.renewed:
                 raise ValueError("the transpose cannot be compiled after update_values, from a matrix that has the old "
                                  "values: ask for A.T once before the first update")
-            return self.compile(transposed, view_matrix(self.matrix))
+            return self.compile(form, view_matrix(self.matrix))
 
 
 class Operator(Products, Linear):
@@ -172,8 +181,10 @@ class Operator(Products, Linear):
 
     _handles: Handles
     _origin: Origin
+    _form: int
     _transposed: bool
-    _other: Optional[Operator]
+    _other: Optional[Operator]  # the transpose
+    _adjoint: Optional[Operator]
     _entries: int
     _finalizer: Any
     _rows: int
@@ -187,10 +198,11 @@ class Operator(Products, Linear):
         raise TypeError("operators are made by cbgen.compile and cbgen.load")
 
     @classmethod
-    def _of(cls, handles: Handles, origin: Origin, transposed: bool) -> Operator:
+    def _of(cls, handles: Handles, origin: Origin, form: int) -> Operator:
         self = cls.__new__(cls)
         self._finalizer = weakref.finalize(self, handles.free)
-        self._handles, self._origin, self._transposed, self._other = handles, origin, transposed, None
+        self._handles, self._origin, self._form, self._transposed = handles, origin, form, bool(form & TRANSPOSED)
+        self._other = self._adjoint = None
         info = handles.info()
         self._rows, self._cols, self._type = int(info.rows), int(info.cols), TYPE_NAMES[info.vector_type]
         self._entries = int(info.entries)
@@ -261,19 +273,19 @@ class Operator(Products, Linear):
 
     # what Products cannot do the short way comes to these
 
-    def _multiply(self, x: Any, out: Any = None, *, alpha: float = 1.0, beta: float = 0.0, stream: Any = None) -> Any:
+    def _multiply(self, x: Any, out: Any = None, *, alpha: Number = 1.0, beta: Number = 0.0, stream: Any = None) -> Any:
         return self._multiply_values(x, out, alpha, beta, stream, False)
 
-    def multiply_heads(self, x: Any, out: Any = None, *, alpha: float = 1.0, beta: float = 0.0,
+    def multiply_heads(self, x: Any, out: Any = None, *, alpha: Number = 1.0, beta: Number = 0.0,
                        stream: Any = None) -> Any:
         """As `multiply`, with each value rounded to a float: it reads half of the bytes of the values. For operators that
         were compiled with split=True. Vectors and sums are float64, as in `multiply`."""
         return self._multiply_values(x, out, alpha, beta, stream, True)
 
-    def _multiply_values(self, x: Any, out: Any, alpha: float, beta: float, stream: Any, heads: bool) -> Any:
+    def _multiply_values(self, x: Any, out: Any, alpha: Number, beta: Number, stream: Any, heads: bool) -> Any:
         if beta != 0 and out is None:
             raise ValueError("beta needs out=: the vector that is scaled by it")
-        if is_complex(x):
+        if self._takes_parts(x):
             return self._multiply_complex(x, out, alpha, beta, stream)
         if library_of(x).on_host:
             return self._multiply_host(x, out, alpha, beta, stream, heads)
@@ -281,7 +293,7 @@ class Operator(Products, Linear):
 
     _multiply.__qualname__ = "Operator.multiply"  # for messages about arguments
 
-    def _multiply_device(self, x: Any, out: Any, alpha: float, beta: float, stream: Any, heads: bool) -> Any:
+    def _multiply_device(self, x: Any, out: Any, alpha: Number, beta: Number, stream: Any, heads: bool) -> Any:
         library = library_of(x)
         chosen = None if stream is None else stream_handle(stream)
         x_view = library.view(x, chosen)
@@ -305,7 +317,7 @@ class Operator(Products, Linear):
         self._handles.multiply(chosen or 0, alpha, source, beta, target, heads)
         return out
 
-    def _multiply_complex(self, x: Any, out: Any, alpha: float, beta: float, stream: Any) -> Any:
+    def _multiply_complex(self, x: Any, out: Any, alpha: Number, beta: Number, stream: Any) -> Any:
         """An entry's two parts follow each other: for `out` on a GPU that takes a kernel of several vectors."""
         if tuple(x.shape) != (self._cols,) and tuple(x.shape) != (self._cols, 1):
             raise ValueError(f"x has shape {tuple(x.shape)}; a matrix of {self._rows} x {self._cols} takes "
@@ -335,7 +347,7 @@ class Operator(Products, Linear):
             raise ValueError(f"{role} is on GPU {view.device}, the operator on GPU {self._device}")
         raise ValueError(f"{role} is not aligned to its elements: give {library.advice}")
 
-    def _multiply_host(self, x: Any, out: Any, alpha: float, beta: float, stream: Any, heads: bool) -> Any:
+    def _multiply_host(self, x: Any, out: Any, alpha: Number, beta: Number, stream: Any, heads: bool) -> Any:
         if stream is not None:
             raise TypeError("NumPy vectors take no stream=: the call waits for the result")
         source = self._host_array("x", x, self._cols)
@@ -365,7 +377,7 @@ class Operator(Products, Linear):
 
     # ---- several vectors
 
-    def matmat(self, x: Any, out: Any = None, *, alpha: float = 1.0, beta: float = 0.0, stream: Any = None) -> Any:
+    def matmat(self, x: Any, out: Any = None, *, alpha: Number = 1.0, beta: Number = 0.0, stream: Any = None) -> Any:
         """alpha A X + beta out, for a 2-D X: also A @ X. Without `out` a new array.
 
         With an operator that was compiled for several vectors (vectors=) one pass over the matrix multiplies as many of
@@ -374,7 +386,7 @@ class Operator(Products, Linear):
         if len(x.shape) != 2 or x.shape[0] != self._cols:
             raise ValueError(f"X has shape {tuple(x.shape)}; a matrix of {self._rows} x {self._cols} takes "
                              f"({self._cols}, columns)")
-        if is_complex(x):
+        if self._takes_parts(x):
             return complex_product(self, x, out, alpha=alpha, beta=beta, stream=stream)
         if beta != 0 and out is None:
             raise ValueError("beta needs out=: the array that is scaled by it")
@@ -387,7 +399,7 @@ class Operator(Products, Linear):
             return self._matmat_host(x, out, alpha, beta, stream)
         return self._matmat_device(x, out, alpha, beta, stream)
 
-    def _by_column(self, x: Any, out: Any, alpha: float, beta: float, stream: Any) -> Any:
+    def _by_column(self, x: Any, out: Any, alpha: Number, beta: Number, stream: Any) -> Any:
         if out is None:
             return Linear.matmat(self, x) if (alpha, stream) == (1.0, None) else self._by_column(
                 x, self._empty_like(x, stream), alpha, beta, stream)
@@ -407,7 +419,7 @@ class Operator(Products, Linear):
             return numpy.empty(shape, self.dtype, order="F")
         return library.empty(x, shape, self._type, None if stream is None else stream_handle(stream), True)
 
-    def _matmat_device(self, x: Any, out: Any, alpha: float, beta: float, stream: Any) -> Any:
+    def _matmat_device(self, x: Any, out: Any, alpha: Number, beta: Number, stream: Any) -> Any:
         library = library_of(x)
         chosen = None if stream is None else stream_handle(stream)
         order, x_view = self._dense_view("X", x if out is not None else self._dense_copy(x, library, chosen), chosen)
@@ -447,7 +459,7 @@ class Operator(Products, Linear):
             raise ValueError(f"{role} is on GPU {view.device}, the operator on GPU {self._device}")
         return order, view
 
-    def _matmat_host(self, x: Any, out: Any, alpha: float, beta: float, stream: Any) -> Any:
+    def _matmat_host(self, x: Any, out: Any, alpha: Number, beta: Number, stream: Any) -> Any:
         if stream is not None:
             raise TypeError("NumPy arrays take no stream=: the call waits for the result")
         if not numpy.can_cast(x.dtype, self.dtype, "safe"):
@@ -475,7 +487,7 @@ class Operator(Products, Linear):
 
     def _matvec(self, x: Any) -> Any:
         library = library_of(x)
-        if is_complex(x):
+        if self._takes_parts(x):
             return self._multiply(x)
         return self._multiply(x if library.on_host else library.contiguous(x))
 
@@ -486,9 +498,22 @@ class Operator(Products, Linear):
         self._handles.first  # a closed operator has none
         other = self._other
         if other is None or other.closed:
-            other = self._origin.other(not self._transposed)
+            other = self._origin.other(self._form ^ TRANSPOSED)
             if other._other is not self:  # one of the two holds the other; a circle would keep both
                 self._other = other
+        return other
+
+    @property
+    def H(self) -> Operator:
+        """The operator of the conjugate transpose, likewise: of a real matrix, the transpose."""
+        if self._type not in COMPLEX:
+            return self.T
+        self._handles.first
+        other = self._adjoint
+        if other is None or other.closed:
+            other = self._origin.other(self._form ^ (TRANSPOSED | CONJUGATED))
+            if other._adjoint is not self:
+                self._adjoint = other
         return other
 
     # ---- values
@@ -539,20 +564,23 @@ class Operator(Products, Linear):
             copies = [each._copy_to(origin) for each in self._both()]
         if values is not None:
             copies[0].update_values(values, stream=stream)
-        if len(copies) > 1:
-            copies[0]._other = copies[1]  # who holds it
+        for copy in copies[1:]:  # who holds them
+            if copy._form ^ copies[0]._form == TRANSPOSED:
+                copies[0]._other = copy
+            if copy._form ^ copies[0]._form == TRANSPOSED | CONJUGATED:
+                copies[0]._adjoint = copy
         return copies[0]
 
     def _copy_to(self, origin: Origin) -> Operator:
         handle = ctypes.c_void_p()
         self._handles.check(LIBRARY.cbgen_operator_copy(self._handles.first, None, byref(handle)))
-        made = Operator._of(Handles(handle, self._handles.device), origin, self._transposed)
-        origin.operators[self._transposed] = weakref.ref(made)
+        made = Operator._of(Handles(handle, self._handles.device), origin, self._form)
+        origin.operators[self._form] = weakref.ref(made)
         return made
 
     def _both(self) -> List[Operator]:
-        other = self._origin.operator(not self._transposed)
-        return [self] if other is None or other.closed else [self, other]
+        """This one, and its transpose, adjoint and conjugate, as far as they were asked for."""
+        return [self] + [other for other in self._origin.living() if other is not self]
 
     def check_symmetry(self, *, stream: Any = None) -> None:
         """Waits for the stream (None: the default stream); raises cbgen.WrongError when the values that were compiled, or
@@ -639,19 +667,20 @@ def compile(matrix: Any, *, expected_products: int = 0, values: str = "stored", 
             tune: Optional[str] = None, cache: Union[None, str, "os.PathLike[str]"] = None, context: Optional[Context] = None,
             name: str = "matrix", shape: Optional[Tuple[int, int]] = None, stream: Any = None,
             keep_matrix: bool = True, specialise: str = "auto", vectors: int = 1, reorder: str = "none",
-            symmetric: Union[None, bool, str] = None, split: bool = False) -> Operator:
+            symmetric: Union[None, bool, str] = None, split: bool = False, conjugate: bool = False) -> Operator:
     """Looks at a sparse matrix, writes a CUDA kernel for it, compiles it, and gives the operator that multiplies.
 
     matrix: a SciPy or CuPy sparse matrix (CSR, CSC, COO and BSR; other formats are converted), a sparse CSR tensor of
         PyTorch, or a tuple (data, indices, indptr) of CSR with shape=(rows, columns); data None: all entries are 1.
-        Host or GPU memory; values float64, float32, float16 or bfloat16, booleans and integers as float64; indices
-        int32 or int64. Any order, and duplicates, which are summed.
+        Host or GPU memory; values float64, float32, float16, bfloat16, complex128 or complex64, booleans and integers as
+        float64; indices int32 or int64. Any order, and duplicates, which are summed.
     expected_products: bounds the effort: set-up that so many products cannot repay is left out. 0: many.
     values: "stored"; "mutable" (update_values works; half a byte to 5 more bytes per value); "fixed" (they never change, and
         what they have in common may become part of the kernel).
     transpose: multiply with the transposed matrix.
-    type: "f64", "f32", or mixed ones such as "f32-f64": values stored as the first, vectors of the second. None: by
-        the matrix.
+    conjugate: multiply with conjugated values; with `transpose` the conjugate transpose. Complex matrices have .H, too.
+    type: "f64", "f32", "c128", "c64" (complex values and vectors), or mixed ones such as "f32-f64": values stored as
+        the first, vectors of the second. None: by the matrix.
     semiring: "plus-times" (the ordinary product), "min-plus", "max-times" or "or-and": what products add and multiply
         with. All but the first take alpha 1, and beta 0 or 1.
     device: number of the GPU; None: where the matrix lies, else the current one of this thread, else 0.
@@ -696,7 +725,7 @@ def compile(matrix: Any, *, expected_products: int = 0, values: str = "stored", 
     origin = Origin(taken if keep_matrix else None, used, name, expected_products, VALUES[values], threading.RLock(),
                     {}, specialise=SPECIALISE[specialise], vectors=min(int(vectors), 1 << 20),
                     reorder=REORDER[reorder], symmetric=SYMMETRIC[symmetric], split=bool(split))
-    return origin.compile(bool(transpose), views)
+    return origin.compile(TRANSPOSED * bool(transpose) + CONJUGATED * bool(conjugate), views)
 
 
 def load(source: Union[Path, bytes, BinaryIO], *, device: Optional[int] = None, context: Optional[Context] = None,
@@ -716,6 +745,6 @@ def load(source: Union[Path, bytes, BinaryIO], *, device: Optional[int] = None, 
     handles = Handles(handle, chosen)
     kind = _abi.Values(handles.info().values)
     origin = Origin(None, used, "matrix", 0, kind, threading.RLock(), {})
-    made = Operator._of(handles, origin, False)
-    origin.operators[False] = weakref.ref(made)
+    made = Operator._of(handles, origin, 0)
+    origin.operators[0] = weakref.ref(made)
     return made

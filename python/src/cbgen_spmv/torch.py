@@ -45,6 +45,9 @@ def csr_tensors(matrix: Any) -> Tuple[Any, Any, Any, Tuple[int, int]]:
     else:
         raise TypeError(f"a {type(matrix).__name__} is no sparse matrix: give a torch.sparse_csr tensor, or a sparse matrix "
                         "of SciPy or CuPy")
+    if parts[0].dtype.is_complex:
+        raise TypeError(f"the values are {str(parts[0].dtype).rpartition('.')[2]}, whose products have no gradients here: "
+                        "use cbgen_spmv.compile")
     rows, cols = matrix.shape
     return *parts, (int(rows), int(cols))
 

@@ -452,6 +452,15 @@ inline bool is_ordinary(float value) {
   return size == 0 || (size >= 0x1p-50f && size - size == 0);
 }
 
+// In a namespace of a text: its overloads of these, for complex numbers, hide none of the others.
+#define CBGEN_OVERLOADED \
+  using ::is_finite; \
+  using ::shuffle; \
+  using ::shuffle_xor; \
+  using ::shuffle_up; \
+  using ::load_l2; \
+  using ::store_l2;
+
 using cudaError_t = int;
 using cudaStream_t = void *;
 enum { cudaSuccess = 0, cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2, cudaMemcpyDeviceToDevice = 3 };
