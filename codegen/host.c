@@ -245,7 +245,8 @@ static void entry_values(struct emitter *emitter, struct cb_scope *scope) {
   const int rounds = cb_plan_rounds_y(plan), half = plan->vector_type == CB_F16;
   const char *const symbol = emitter->label->symbol;
   void (*const give)(struct cb_scope *, const char *, const char *) =
-      plan->statements || cb_plan_is_complex(plan) ? cb_scope_optional : cb_scope_placeholder; /* no self-test, or parts */
+      plan->statements || cb_plan_is_complex(plan) ? cb_scope_optional /* no self-test, or of parts */
+                                                   : cb_scope_placeholder;
   give(scope, "entry_of", rounds ? cb_arena_format(&emitter->arena, "%s_entry", symbol) : "vector_t");
   give(scope, "number_of", rounds ? cb_arena_format(&emitter->arena, "%s_number", symbol) : "double");
   if (!rounds) return;

@@ -50,8 +50,8 @@ static int explain_column(const struct cb_entry_form *form, int column, const ch
   double value = 0;
   *end = token_end(token, form->commas);
   if (*token == '\n' || is_comment(form, *token)) {
-    snprintf(complaint->message, sizeof complaint->message, "the line ends where a %s is expected; %s",
-             form->names[column], form->form);
+    snprintf(complaint->message, sizeof complaint->message, "the line ends where %s %s is expected; %s",
+             form->names[column][0] == 'i' ? "an" : "a", form->names[column], form->form);
     return 0;
   }
   const char *after = column < 2 ? cb_parse_index(token, &index) : cb_parse_double(token, limit, &value);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Lines of the form "row column", "row column value" or "row column real-part imaginary-part": the body of Matrix Market coordinate files and edge
- * lists. */
+/* Lines of the form "row column", "row column value" or "row column real-part imaginary-part": the body of Matrix Market
+ * coordinate files and edge lists. */
 #ifndef CBGEN_FRONTEND_ENTRIES_H
 #define CBGEN_FRONTEND_ENTRIES_H
 

@@ -271,6 +271,9 @@ static void complain_array(const char *line, const char *at, const char *after, 
   else if (goes_on)
     snprintf(complaint->message, sizeof complaint->message, "unexpected '%s'; %s",
              cb_token_text(text, rest, word_end(rest)), form);
+  else if (after)
+    snprintf(complaint->message, sizeof complaint->message, "the line ends after '%s'; %s",
+             cb_token_text(text, at, after), form);
   else
     snprintf(complaint->message, sizeof complaint->message, "'%s' is not a number; %s",
              cb_token_text(text, at, word_end(at)), form);

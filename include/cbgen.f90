@@ -32,7 +32,8 @@ module cbgen
     CBGEN_ERROR_MISSING = 7, CBGEN_ERROR_COMPILE = 8, CBGEN_ERROR_DEVICE = 9, CBGEN_ERROR_WRONG = 10, &
     CBGEN_ERROR_INTERNAL = 11
   ! cbgen_type
-  integer(c_int), parameter :: CBGEN_F64 = 0, CBGEN_F32 = 1, CBGEN_F16 = 2, CBGEN_BF16 = 3
+  integer(c_int), parameter :: CBGEN_F64 = 0, CBGEN_F32 = 1, CBGEN_F16 = 2, CBGEN_BF16 = 3, &
+    CBGEN_C64 = 4, CBGEN_C128 = 5
   ! cbgen_memory
   integer(c_int), parameter :: CBGEN_HOST = 0, CBGEN_DEVICE = 1
   ! cbgen_format
@@ -111,6 +112,7 @@ module cbgen
     integer(c_int) :: symmetric = CBGEN_SYMMETRY_OPTION
     integer(c_int) :: device_scalars = 0
     integer(c_int) :: split = 0
+    integer(c_int) :: conjugate = 0
   end type
 
   type, bind(c) :: cbgen_argument_t
@@ -132,6 +134,8 @@ module cbgen
     type(c_ptr) :: alpha_device = c_null_ptr
     type(c_ptr) :: beta_device = c_null_ptr
     integer(c_int) :: heads = 0
+    real(c_double) :: alpha_imag = 0
+    real(c_double) :: beta_imag = 0
   end type
 
   type, bind(c) :: cbgen_products_t
@@ -145,6 +149,8 @@ module cbgen
     type(c_ptr) :: x = c_null_ptr
     type(c_ptr) :: y = c_null_ptr
     type(c_ptr) :: stream = c_null_ptr
+    real(c_double) :: alpha_imag = 0
+    real(c_double) :: beta_imag = 0
   end type
 
   type, bind(c) :: cbgen_update_t

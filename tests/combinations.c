@@ -22,7 +22,18 @@ void factors_of_kernels(struct factors *factors) {
   *factors = (struct factors){.count = 1};
   while (cb_recipe_at(factors->levels[0])) factors->levels[0]++;
   static const char *const options[] = {"type", "form", "values", "semiring"};
-  for (size_t i = 0; i < sizeof options / sizeof *options; i++) add_option(factors, options[i]);
+  for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+    if (!strcmp(options[i], "type")) factors->type = factors->count;
+    if (!strcmp(options[i], "semiring")) factors->semiring = factors->count;
+    add_option(factors, options[i]);
+  }
+}
+
+int combination_is_possible(const struct factors *factors, const combination levels) {
+  const int precision = factors->type ? levels[factors->type] : -1;
+  if (precision < 0 || !cb_type_is_complex(cb_precision_types((enum cb_precision)precision).sum)) return 1;
+  if (factors->semiring && levels[factors->semiring] > 0) return 0; /* plus-times is the first */
+  return levels[0] < 0 || cb_recipe_takes_complex(cb_recipe_at(levels[0]));
 }
 
 void combination_settings(char settings[SETTINGS], const struct factors *factors, const combination levels) {
@@ -58,23 +69,36 @@ static size_t pair_number(const struct factors *factors, int f, int a, int g, in
   return before + (size_t)a * (size_t)factors->levels[g] + (size_t)b;
 }
 
+static void pairs_see_pair(struct pairs *pairs, const combination levels, int f, int g) {
+  unsigned char *seen = &pairs->seen[pair_number(&pairs->factors, f, levels[f], g, levels[g])];
+  pairs->left -= !*seen;
+  *seen = 1;
+}
+
+/* Pairs of these factors that are not possible count as seen. */
+static void leave_out(struct pairs *pairs, int f, int g) {
+  combination row;
+  for (int i = 0; i < MOST_FACTORS; i++) row[i] = -1;
+  for (row[f] = 0; row[f] < pairs->factors.levels[f]; row[f]++)
+    for (row[g] = 0; row[g] < pairs->factors.levels[g]; row[g]++)
+      if (!combination_is_possible(&pairs->factors, row)) pairs_see_pair(pairs, row, f, g);
+}
+
 void pairs_init(struct pairs *pairs, const struct factors *factors) {
   *pairs = (struct pairs){.factors = *factors};
   for (int f = 0; f < factors->count; f++)
     for (int g = f + 1; g < factors->count; g++) pairs->left += factors->levels[f] * factors->levels[g];
   pairs->seen = calloc((size_t)pairs->left + 1, 1);
   assert_non_null(pairs->seen);
+  for (int f = 0; f < factors->count; f++)
+    for (int g = f + 1; g < factors->count; g++) leave_out(pairs, f, g);
 }
 
 void pairs_release(struct pairs *pairs) { free(pairs->seen); }
 
 void pairs_see(struct pairs *pairs, const combination levels) {
   for (int f = 0; f < pairs->factors.count; f++)
-    for (int g = f + 1; g < pairs->factors.count; g++) {
-      unsigned char *seen = &pairs->seen[pair_number(&pairs->factors, f, levels[f], g, levels[g])];
-      pairs->left -= !*seen;
-      *seen = 1;
-    }
+    for (int g = f + 1; g < pairs->factors.count; g++) pairs_see_pair(pairs, levels, f, g);
 }
 
 int pairs_count_new(const struct pairs *pairs, const combination levels) {
@@ -108,7 +132,7 @@ static void fill_row(const struct pairs *pairs, combination row) {
     int best = 0, most = -1;
     if (row[f] >= 0) continue;
     for (row[f] = 0; row[f] < pairs->factors.levels[f]; row[f]++) {
-      const int count = pairs_count_new(pairs, row);
+      const int count = combination_is_possible(&pairs->factors, row) ? pairs_count_new(pairs, row) : -1;
       if (count > most) best = row[f];
       if (count > most) most = count;
     }

@@ -16,6 +16,7 @@ struct factors {
   int count;
   int levels[MOST_FACTORS];
   int option[MOST_FACTORS]; /* its number; unused by the first factor of kernels, the recipe */
+  int type, semiring;       /* which factors these are; 0: none is. Pairs that a type excludes need not occur */
 };
 
 /* Recipe, type, form, whether values are fixed, and the semiring where there is such an option. */
@@ -26,6 +27,9 @@ void combination_settings(char settings[SETTINGS], const struct factors *factors
 
 /* The next row, of which factors before `fixed` stay; 0: that was the last one, and the first follows. */
 int next_combination(const struct factors *factors, int fixed, combination levels);
+
+/* Whether none of its types takes a recipe or a semiring that it has not. A level that is -1 excludes nothing. */
+int combination_is_possible(const struct factors *factors, const combination levels);
 
 /* Pairs of levels that have occurred. */
 struct pairs {

@@ -79,7 +79,7 @@ static void add_all(struct kernel_batch *batch) {
   factors_of_kernels(&factors);
   for (; levels[0] < factors.levels[0]; levels[0]++) {
     do {
-      if (number++ % step != first) continue;
+      if (!combination_is_possible(&factors, levels) || number++ % step != first) continue;
       combination_settings(settings, &factors, levels);
       add_one(batch, settings);
     } while (next_combination(&factors, 1, levels));

@@ -47,6 +47,7 @@ static inline void release_kernel(struct kernel *kernel) {
 static inline enum cb_status make_kernel_for(struct kernel *kernel, const char *arch,
                                              const struct cb_options *options, struct cb_diag *diag) {
   struct cb_target target;
+  fit_values(&kernel->csr, options);
   const struct cb_label label = {"test", "m", cb_csr_pattern_hash(&kernel->csr)};
   enum cb_status s = cb_target_find(&target, arch, diag);
   if (!s) s = cb_plan_build(&kernel->plan, &kernel->assignment, &kernel->csr, &target, options, diag);
@@ -141,12 +142,18 @@ static inline int asks_too_much(const struct cb_options *options, const struct c
   return 0;
 }
 
+/* Whether complex numbers are what is refused: by layouts that do not take them. */
+static inline int refuses_complex(const struct cb_options *options, const struct cb_diag *diag) {
+  const struct cb_types types = cb_precision_types((enum cb_precision)options->type);
+  return cb_type_is_complex(types.sum) && strstr(diag->message, "real numbers only");
+}
+
 static inline void add_kernel(struct kernel_batch *batch, const struct cb_options *options) {
   struct cb_diag diag = {0};
   struct kernel *kernel = &batch->kernels[batch->count];
   const enum cb_status s = make_kernel(kernel, options, &diag);
   if (s) {
-    if ((s == CB_ERR_UNSUPPORTED && (may_refuse(options->recipe) || asks_too_much(options, &diag))) ||
+    if ((s == CB_ERR_UNSUPPORTED && (may_refuse(options->recipe) || asks_too_much(options, &diag) || refuses_complex(options, &diag))) ||
         (s == CB_ERR_LIMIT && leaves_type(&kernel->csr, options)))
       batch->refused++;
     else if (++batch->failures <= 20) print_error("%s\n  %s\n", kernel->name, diag.message);

@@ -175,6 +175,9 @@ enum cb_status plan_status(const struct cb_csr *csr, const char *settings, const
 
 enum cb_status plan_status_of(const char *matrix, const char *settings, struct cb_diag *message) {
   struct cb_csr csr = matrix_of(matrix);
+  struct cb_options options;
+  set_options(&options, settings);
+  fit_values(&csr, &options);
   const enum cb_status s = plan_status(&csr, settings, "sm_90", message);
   cb_csr_release(&csr);
   return s;

@@ -20,6 +20,7 @@ static void factors_of_many(struct factors *factors) {
   factors_of_kernels(factors);
   assert_string_equal(cb_option_at(factors->option[factors->count - 1])->name, "semiring");
   factors->levels[factors->count - 1] = NUMBERS;
+  factors->levels[factors->type] = CB_PRECISION_C128; /* complex ones, the last, have no such kernels */
 }
 
 static void settings_of(char settings[SETTINGS], const struct factors *factors, const combination row) {

@@ -83,6 +83,7 @@ static int add_all(struct kernel_batch *batch, int shape, int number, int v) {
   char settings[SETTINGS];
   int taken = 0;
   do {
+    if (!combination_is_possible(&cover.factors, row)) continue;
     combination_settings(settings, &cover.factors, row);
     const int good = add_settings(batch, shape, settings, v);
     if (good) pairs_see(&cover.pairs, row);

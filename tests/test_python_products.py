@@ -307,7 +307,7 @@ class Matrices(FakeCase):
             (ValueError, "a matrix has (rows, columns)", (data, indices, indptr), {"shape": (40,)}),
             (cbgen.ArgumentError, "choose c128 or c64", plain.astype(complex), {"type": "f64"}),
             (cbgen.UnsupportedError, "several vectors at once", plain.astype(complex), {"vectors": 4}),
-            (cbgen.UnsupportedError, "real numbers only", plain.astype(complex), {"context": cbgen.Context({"recipe": "cb"})}),
+            (cbgen.UnsupportedError, "real numbers only", plain.astype(complex), {"context": cbgen.Context(recipe="cb")}),
             (ValueError, "the values are int64, some beyond 2**53", (data.astype(int) + 2**53 + 1, indices, indptr),
              {"shape": plain.shape}),
             (ValueError, "some beyond 2**53", (data.astype(int) - 2**53 - 1, indices, indptr), {"shape": plain.shape}),

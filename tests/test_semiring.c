@@ -38,6 +38,8 @@ struct wish {
   int matrix, type, form, fixed, semiring, values;
 };
 
+enum { REAL_TYPES = CB_PRECISION_C128 }; /* behind them are complex ones, which have plus-times alone */
+
 static void add_wish(struct kernel_batch *batch, const char *recipe, struct wish wish) {
   static const char *const values[] = {"uniform", "signed", "integers", "ones", "tenths", "single"};
   struct cb_diag diag = {0};
@@ -59,21 +61,21 @@ static void add_in_turn(struct kernel_batch *batch, const char *recipe, int numb
     const int turn = 3 * number + i, round = turn / OTHERS;
     add_wish(batch, recipe,
              (struct wish){.matrix = (turn * 5 + round) % MATRICES,
-                           .type = (turn + round) % CB_PRECISION_COUNT,
+                           .type = (turn + round) % REAL_TYPES,
                            .form = (turn + round + round / FORMS) % FORMS,
-                           .fixed = (turn + turn / CB_PRECISION_COUNT + round / 2) % 2,
+                           .fixed = (turn + turn / REAL_TYPES + round / 2) % 2,
                            .semiring = turn % OTHERS,
                            .values = turn + round});
   }
 }
 
 static void add_all(struct kernel_batch *batch, const char *recipe) {
-  const int all = MATRICES * CB_PRECISION_COUNT * FORMS * 2 * OTHERS;
+  const int all = MATRICES * REAL_TYPES * FORMS * 2 * OTHERS;
   for (int i = 0; i < all; i++) {
     int rest = i;
     struct wish wish = {.values = i};
     wish.matrix = rest % MATRICES, rest /= MATRICES;
-    wish.type = rest % CB_PRECISION_COUNT, rest /= CB_PRECISION_COUNT;
+    wish.type = rest % REAL_TYPES, rest /= REAL_TYPES;
     wish.form = rest % FORMS, rest /= FORMS;
     wish.fixed = rest % 2, rest /= 2;
     wish.semiring = rest;

@@ -127,7 +127,7 @@ def check_prelude(path):
     text = "\n".join(lines_of(path))
     emulated = "\n".join(lines_of("runtime/verify/emulation/prelude.h"))
     for name, body in re.findall(r"^@section (\w+)\n(.*?)^@end", text, re.S | re.M):
-        if not re.search(rf"(?:using|define|struct|constexpr \w+|CBGEN_DEVICE [\w<>, *]+?|int) \*?{name}\b", body):
+        if not re.search(rf"(?:using|define|struct(?: alignas\(\d+\))?|constexpr \w+|CBGEN_DEVICE [\w<>, *]+?|int) \*?{name}\b", body):
             problem(path, f"section '{name}' does not define its name")
         elsewhere = name in ("CBGEN_NUMBER", "blocks_that_fit") or re.fullmatch(r"u?int\d+_t", name)  # <stdint.h>
         if not elsewhere and not re.search(rf"\b{name}\b", emulated):

@@ -332,7 +332,7 @@ static void add(struct kernel_batch *batch, int shape, const char *settings, int
   const int kind = number % 2, fixed = number / 2 % 2;
   snprintf(matrix, sizeof matrix, "%s,values=%s,seed=%d", shapes[shape], values[(shape + number) % 5], shape);
   snprintf(text, sizeof text, "%s symmetric-storage=on symmetric=%s values=%s type=%s form=%s", settings,
-           kind_names[kind], promises[fixed], cb_precision_names[(shape + number / 4) % CB_PRECISION_COUNT],
+           kind_names[kind], promises[fixed], cb_precision_names[(shape + number / 4) % CB_PRECISION_C128 /* the real ones */],
            forms[(shape + number) % 3]);
   snprintf(kernel->name, sizeof kernel->name, "%.100s %.150s", matrix, text);
   cb_options_default(&options);

@@ -243,7 +243,8 @@ static void test_bad_views(void **state) {
   REFUSE(CBGEN_ERROR_ARGUMENT, "NULL", matrix.col_idx = NULL);
   REFUSE(CBGEN_ERROR_ARGUMENT, "'col_idx_bits' is 8", matrix.col_idx_bits = 8);
   REFUSE(CBGEN_ERROR_ARGUMENT, "'index_base' is 2", matrix.index_base = 2);
-  REFUSE(CBGEN_ERROR_ARGUMENT, "'value_type' is 4", matrix.value_type = (cbgen_type)4);
+  REFUSE(CBGEN_ERROR_ARGUMENT, "'value_type' is 6", matrix.value_type = (cbgen_type)6);
+  REFUSE(CBGEN_ERROR_ARGUMENT, "choose c128 or c64", matrix.value_type = CBGEN_C64);
   REFUSE(CBGEN_ERROR_ARGUMENT, "'memory' is 7", matrix.memory = (cbgen_memory)7);
   REFUSE(CBGEN_ERROR_ARGUMENT, "from host memory", matrix.memory = CBGEN_DEVICE);
   REFUSE(CBGEN_ERROR_ARGUMENT, "goes from 0 to 5; it goes from 1 to nnz + 1 = 6", matrix.index_base = 1);

@@ -89,7 +89,8 @@ enum cb_status cb_symmetry_resolve(enum cb_symmetry_option *symmetry, const stru
   const int promised = cb_promises_symmetry(options);
   const int fixed = options->values == CB_VALUES_FIXED;
   *symmetry = CB_SYMMETRIC_OFF;
-  if (!promised && (options->symmetric == CB_SYMMETRIC_OFF || !fixed || csr->is_complex || csr->rows != csr->cols || !csr->values ||
+  if (!promised && (options->symmetric == CB_SYMMETRIC_OFF || !fixed || csr->is_complex ||
+                    csr->rows != csr->cols || !csr->values ||
                     !cb_symmetry_pays(options, target, csr->nnz)))
     return CB_OK;
   if (csr->rows != csr->cols)

@@ -135,7 +135,8 @@ static enum cb_status move_values(struct cb_updater *updater, const struct cb_de
   const size_t bytes = count * cb_type_size(loading->value_type);
   cb_device_ptr values = (cb_device_ptr)(uintptr_t)loading->values, buffer = 0;
   const enum cb_type stored = loading->packer->stored;
-  const int may_lose = stored != CB_F64 && stored != CB_C128 && (stored != loading->value_type || cb_updater_map(updater).lists);
+  const int is_widest = stored == CB_F64 || stored == CB_C128;
+  const int may_lose = !is_widest && (stored != loading->value_type || cb_updater_map(updater).lists);
   int lost = 0;
   enum cb_status s = CB_OK;
   if (!loading->on_device) {

@@ -387,7 +387,8 @@ static void report_wrong(struct cb_verify_report *report, const struct trial *tr
   struct cb_text text = {0};
   const int parts = cb_type_parts(trial->one->plan->vector_type);
   const int64_t row = comparison->first_wrong / parts;
-  const int unwritten = is_mark(result, trial->one->plan->vector_type, comparison->first_wrong) && trial->kind->y == Y_MARKED;
+  const int unwritten = trial->kind->y == Y_MARKED &&
+                        is_mark(result, trial->one->plan->vector_type, comparison->first_wrong);
   report->wrong_rows = comparison->wrong; /* of complex numbers, parts */
   report->got = comparison->got;
   report->expected = (double)comparison->expected;
@@ -522,7 +523,8 @@ static enum cb_status judge(struct cb_verify_report *report, const struct trial 
     return CB_OK;
   }
   const enum cb_status s = compare_rows(report, trial, integers, diag);
-  if (trial->traces && !cb_plan_is_complex(trial->one->plan) && !trial->columns.count && !trial->way->heads && report->wrong_rows && !report->trace[0])
+  const int can_trace = trial->traces && !cb_plan_is_complex(trial->one->plan);
+  if (can_trace && !trial->columns.count && !trial->way->heads && report->wrong_rows && !report->trace[0])
     trace_row(report, trial, job, integers, trial->traces);
   return s;
 }

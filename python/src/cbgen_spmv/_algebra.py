@@ -8,7 +8,7 @@ from typing import Any, Tuple
 
 import numpy
 
-from ._arrays import COMPLEX, Shape, dtype_name, is_array, is_complex, library_of, numpy_dtype
+from ._arrays import COMPLEX, Number, Shape, dtype_name, is_array, is_complex, library_of, numpy_dtype
 
 
 class Linear:
@@ -29,7 +29,7 @@ class Linear:
         """The number of the GPU."""
         raise NotImplementedError
 
-    def multiply(self, x: Any, out: Any = None, *, alpha: float = 1.0, beta: float = 0.0, stream: Any = None) -> Any:
+    def multiply(self, x: Any, out: Any = None, *, alpha: Number = 1.0, beta: Number = 0.0, stream: Any = None) -> Any:
         raise NotImplementedError
 
     def matvec(self, x: Any) -> Any:
@@ -229,7 +229,7 @@ class Combination(Linear):
         return Combination(tuple((number, tuple(factor.H for factor in reversed(factors)))
                                  for number, factors in self._terms))
 
-    def multiply(self, x: Any, out: Any = None, *, alpha: float = 1.0, beta: float = 0.0, stream: Any = None) -> Any:
+    def multiply(self, x: Any, out: Any = None, *, alpha: Number = 1.0, beta: Number = 0.0, stream: Any = None) -> Any:
         """As Operator.multiply: out = alpha A x + beta out."""
         if beta != 0 and out is None:
             raise ValueError("beta needs out=: the vector that is scaled by it")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from contextlib import nullcontext
 from importlib import import_module
-from typing import Any, ContextManager, Dict, List, NamedTuple, Optional, Sequence, Tuple, Type
+from typing import Any, ContextManager, Dict, List, NamedTuple, Optional, Sequence, Tuple, Type, Union
 
 import numpy
 
@@ -22,6 +22,7 @@ SIZES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "complex128": 
 COMPLEX = {"complex128": "float64", "complex64": "float32"}  # and of what their parts are
 VECTOR_TYPES = ("float64", "float32", "float16", "complex128", "complex64")  # that NumPy has
 Shape = Tuple[int, ...]
+Number = Union[float, complex]  # alpha and beta
 # (kind, {name: dtype}, function of a GPU's number, function of shape and dtype, DLPack's functions): `learn`
 ShortWay = Tuple[str, Dict[str, Any], Any, Any, Any]
 

@@ -13,6 +13,7 @@ from ctypes import byref
 from typing import Any, Dict, Optional, Tuple, Union
 
 from . import _abi, _dlpack
+from ._arrays import Number
 from ._compiled import CALLS
 from ._driver import Device
 from ._library import LIBRARY, check
@@ -23,9 +24,6 @@ PRODUCT_SIZE = ctypes.sizeof(_abi.Product)
 StreamKey = Union[int, Tuple[int, int]]
 DLPACK_TYPES = {name: numbers for numbers, name in _dlpack.NAMES.items()}
 TYPE_NAMES: Dict[int, str] = {number: name for name, number in VALUE_TYPES.items()}
-
-
-Number = Union[float, complex]
 
 
 def parts_of(number: Any) -> Tuple[float, float]:

@@ -16,12 +16,12 @@ import numpy
 
 from . import _abi
 from ._algebra import Linear, complex_product
-from ._arrays import COMPLEX, SIZES, Library, View, common_stream, library_of, same_stream, stream_handle
+from ._arrays import COMPLEX, SIZES, Library, Number, View, common_stream, library_of, same_stream, stream_handle
 from ._compiled import CALLS
 from ._context import Context, shared_context
 from ._driver import open_device
 from ._files import put as put_file
-from ._handles import TYPE_NAMES, Handles, Number
+from ._handles import TYPE_NAMES, Handles
 from ._html import describe, plan_facts, spy, time_text
 from ._library import LIBRARY, recipe_of, text_of
 from ._matrix import VALUE_TYPES, Matrix, Views, as_floats, on_host, take_array, take_matrix, view_matrix
@@ -672,8 +672,8 @@ def compile(matrix: Any, *, expected_products: int = 0, values: str = "stored", 
 
     matrix: a SciPy or CuPy sparse matrix (CSR, CSC, COO and BSR; other formats are converted), a sparse CSR tensor of
         PyTorch, or a tuple (data, indices, indptr) of CSR with shape=(rows, columns); data None: all entries are 1.
-        Host or GPU memory; values float64, float32, float16, bfloat16, complex128 or complex64, booleans and integers as
-        float64; indices int32 or int64. Any order, and duplicates, which are summed.
+        Host or GPU memory; values float64, float32, float16, bfloat16, complex128 or complex64, booleans and integers
+        as float64; indices int32 or int64. Any order, and duplicates, which are summed.
     expected_products: bounds the effort: set-up that so many products cannot repay is left out. 0: many.
     values: "stored"; "mutable" (update_values works; half a byte to 5 more bytes per value); "fixed" (they never change, and
         what they have in common may become part of the kernel).

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
+from ._arrays import Number
+
 
 class Products:
     """What _calls.c has under this name, with the same methods."""
 
-    def multiply(self, x: Any, out: Any = None, *, alpha: float = 1.0, beta: float = 0.0, stream: Any = None) -> Any:
+    def multiply(self, x: Any, out: Any = None, *, alpha: Number = 1.0, beta: Number = 0.0, stream: Any = None) -> Any:
         """out = alpha A x + beta out, and gives `out` back. Without `out` a new array like x.
 
         x: shape (columns,) or (columns, 1), contiguous, of the operator's dtype; out likewise with rows. On a GPU
