@@ -3,6 +3,7 @@
  * 12.8.1 and 12.9.4, written down a second time. */
 #include "fake_cusparse.h"
 
+#include <complex.h>
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -19,7 +20,7 @@
 #endif
 
 enum { OK = 0, INVALID_VALUE = 3, NOT_SUPPORTED = 10 };
-enum { REAL_32 = 0, REAL_64 = 1, REAL_16 = 2, REAL_B16 = 14, INDEX_32 = 2, ORDER_ROW = 2 };
+enum { REAL_32 = 0, REAL_64 = 1, REAL_16 = 2, COMPLEX_32 = 4, COMPLEX_64 = 5, REAL_B16 = 14, INDEX_32 = 2, ORDER_ROW = 2 };
 enum format { CSR = 1, COO = 3, BSR = 6, SELL = 7 };
 
 static struct fake_cusparse state;
@@ -101,12 +102,14 @@ EXPORT unsigned cusparseDestroyMatDescr(void *descriptor) {
 }
 
 static size_t width(unsigned type) {
+  if (type == COMPLEX_32 || type == COMPLEX_64) return type == COMPLEX_32 ? 8 : 16;
   return type == REAL_32 ? 4 : type == REAL_64 ? 8 : 2;
 }
 
 EXPORT unsigned cusparseCreateDnVec(struct vector **vector, int64_t size, void *values, unsigned type) {
   ENTER;
-  EXPECT(type == REAL_32 || type == REAL_64 || type == REAL_16 || type == REAL_B16);
+  EXPECT(type == REAL_32 || type == REAL_64 || type == REAL_16 || type == REAL_B16 || type == COMPLEX_32 ||
+         type == COMPLEX_64);
   EXPECT(bytes_at((uintptr_t)values, (size_t)size * width(type)));
   *vector = new_thing(sizeof **vector);
   **vector = (struct vector){size, (uintptr_t)values, type};
@@ -178,8 +181,17 @@ EXPORT unsigned cusparseCreateBsr(struct matrix **matrix, int64_t rows, int64_t 
 
 /* ---- products */
 
-static double get(uint64_t address, unsigned type, int64_t at) {
+static double complex get_complex(const void *bytes, unsigned type) {
+  const float *const single = bytes;
+  const double *const wide = bytes;
+  return type == COMPLEX_32 ? single[0] + I * single[1] : wide[0] + I * wide[1];
+}
+
+static int is_complex(unsigned type) { return type == COMPLEX_32 || type == COMPLEX_64; }
+
+static double complex get(uint64_t address, unsigned type, int64_t at) {
   const void *bytes = bytes_at(address + (uint64_t)at * width(type), width(type));
+  if (is_complex(type)) return get_complex(bytes, type);
   if (type == REAL_16 || type == REAL_B16) return cb_real_get(bytes, type == REAL_16 ? CB_F16 : CB_BF16, 0);
   return type == REAL_32 ? (double)*(const float *)bytes : *(const double *)bytes;
 }
@@ -189,7 +201,7 @@ static int64_t get_index(uint64_t address, int64_t at) {
 }
 
 /* Adds row `row`'s products into *sum. */
-static void add_row(const struct matrix *matrix, const struct vector *x, int64_t row, double *sum) {
+static void add_row(const struct matrix *matrix, const struct vector *x, int64_t row, double complex *sum) {
   const int64_t size = matrix->size;
   int64_t first = 0, end = matrix->entries;
   if (matrix->format == CSR)
@@ -210,24 +222,28 @@ static void add_row(const struct matrix *matrix, const struct vector *x, int64_t
   }
 }
 
+static void put(void *place, unsigned type, double complex sum) {
+  if (type == REAL_32 || type == COMPLEX_32) ((float *)place)[0] = (float)creal(sum);
+  else ((double *)place)[0] = creal(sum);
+  if (type == COMPLEX_32) ((float *)place)[1] = (float)cimag(sum);
+  if (type == COMPLEX_64) ((double *)place)[1] = cimag(sum);
+}
+
 static unsigned product(const struct matrix *matrix, const struct vector *x, const struct vector *y,
-                        double alpha, double beta, double slip) {
+                        double complex alpha, double complex beta, double slip) {
   for (int64_t row = 0; row < y->size; row++) {
     void *place = bytes_at(y->values + (uint64_t)row * width(y->type), width(y->type));
-    double sum = slip;
+    double complex sum = slip;
     add_row(matrix, x, row, &sum);
     sum = alpha * sum + (beta == 0 ? 0 : beta * get(y->values, y->type, row));
-    if (width(y->type) == 2)
-      cb_real_set(place, y->type == REAL_16 ? CB_F16 : CB_BF16, 0, sum);
-    else if (y->type == REAL_32)
-      *(float *)place = (float)sum;
-    else
-      *(double *)place = sum;
+    if (width(y->type) == 2) cb_real_set(place, y->type == REAL_16 ? CB_F16 : CB_BF16, 0, creal(sum));
+    else put(place, y->type, sum);
   }
   return OK;
 }
 
-static double scalar(const void *value, unsigned type) {
+static double complex scalar(const void *value, unsigned type) {
+  if (is_complex(type)) return get_complex(value, type);
   return type == REAL_32 ? (double)*(const float *)value : *(const double *)value;
 }
 
@@ -342,10 +358,11 @@ EXPORT unsigned cusparseSpMM(void *handle, unsigned operation, unsigned operatio
     for (int64_t v = 0; v < y->cols; v++) {
       double sum = state.lie == (int)algorithm ? 1 : 0;
       for (int64_t k = get_index(matrix->offsets, row); k < get_index(matrix->offsets, row + 1); k++)
-        sum += get(matrix->values, type, k) * get(place_in(x, get_index(matrix->columns, k), v), type, 0);
+        sum += creal(get(matrix->values, type, k) * get(place_in(x, get_index(matrix->columns, k), v), type, 0));
       void *place = bytes_at(place_in(y, row, v), width(type));
-      const double before = scalar(beta, type) == 0 ? 0 : scalar(beta, type) * get(place_in(y, row, v), type, 0);
-      sum = scalar(alpha, type) * sum + before;
+      const double by = creal(scalar(beta, type));
+      const double before = by == 0 ? 0 : by * creal(get(place_in(y, row, v), type, 0));
+      sum = creal(scalar(alpha, type)) * sum + before;
       if (type == REAL_32) *(float *)place = (float)sum;
       else *(double *)place = sum;
     }

@@ -142,10 +142,11 @@ static inline int asks_too_much(const struct cb_options *options, const struct c
   return 0;
 }
 
-/* Whether complex numbers are what is refused: by layouts that do not take them. */
+/* Whether complex numbers are what is refused: by layouts that do not take them, and with atomics. */
 static inline int refuses_complex(const struct cb_options *options, const struct cb_diag *diag) {
   const struct cb_types types = cb_precision_types((enum cb_precision)options->type);
-  return cb_type_is_complex(types.sum) && strstr(diag->message, "real numbers only");
+  return cb_type_is_complex(types.sum) &&
+         (strstr(diag->message, "real numbers only") || strstr(diag->message, "complex numbers with atomics"));
 }
 
 static inline void add_kernel(struct kernel_batch *batch, const struct cb_options *options) {

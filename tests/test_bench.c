@@ -28,8 +28,22 @@ static int arrays_of(const struct cb_region *region) {
   return stored;
 }
 
-static double scalar(const void *parameter, enum cb_type type) {
+/* What the bench gives is real, whatever the type. */
+static double scalar(const void *parameter, enum cb_type of_sum) {
+  const enum cb_type type = cb_type_of_part(of_sum);
   return type == CB_F32 ? (double)*(const float *)parameter : *(const double *)parameter;
+}
+
+/* Row `row` of complex numbers, whose parts are `type`: both parts of A x. */
+static void sum_parts(double sum[2], const struct cb_csr *csr, const void *x, enum cb_type type, int64_t row) {
+  sum[0] = sum[1] = 0;
+  for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++) {
+    const double a = cb_real_round(csr->values[2 * k], type), b = cb_real_round(csr->values[2 * k + 1], type);
+    const int64_t at = 2 * (int64_t)csr->col_idx[k];
+    const double re = cb_real_get(x, type, at), im = cb_real_get(x, type, at + 1);
+    sum[0] += a * re - b * im;
+    sum[1] += a * im + b * re;
+  }
 }
 
 /* The first launch of a product computes all of it. */
@@ -56,7 +70,14 @@ static void multiply(void *user, const struct fake_launch *launch) {
   void *to = fake_bytes(y, (size_t)csr->rows * cb_type_size(type));
   assert_non_null(from);
   assert_non_null(to);
-  for (int64_t row = 0; row < csr->rows; row++) {
+  for (int64_t row = 0; row < csr->rows && cb_type_is_complex(type); row++) {
+    const enum cb_type part = cb_type_of_part(type);
+    double sum[2];
+    sum_parts(sum, csr, from, part, row);
+    for (int64_t i = 2 * row; i < 2 * row + 2; i++)
+      cb_real_set(to, part, i, alpha * sum[i % 2] + (beta != 0 ? beta * cb_real_get(to, part, i) : 0));
+  }
+  for (int64_t row = 0; row < csr->rows && !cb_type_is_complex(type); row++) {
     double sum = 0;
     for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++)
       sum += cb_real_round(csr->values[k], plan->matrix_type) * cb_real_get(from, type, csr->col_idx[k]);
@@ -156,6 +177,10 @@ static const struct {
      " csr-alg1 csr-alg2 coo-alg1 coo-alg2 sell-16 sell-32 sell-64 sell-128 bsr-3 "},
     {"block,blocks_r=40,r=3,c=3,per_row=2", "form=add type=bf16",
      " csr-alg1 csr-alg2 coo-alg1 coo-alg2 sell-16 sell-32 sell-64 sell-128 bsr-3 "},
+    {"block,blocks_r=40,r=3,c=3,per_row=2", "form=axpby type=c128 recipe=auto",
+     " csr-alg1 csr-alg2 coo-alg1 coo-alg2 sell-16 sell-32 sell-64 sell-128 bsr-3 "},
+    {"block,blocks_r=40,r=3,c=3,per_row=2", "form=add type=c64 recipe=sell",
+     " csr-alg1 csr-alg2 coo-alg1 coo-alg2 sell-16 sell-32 sell-64 sell-128 bsr-3 "},
     {"empty,rows=50,cols=40", "form=ax", " "},
     {"empty,rows=0,cols=4", "form=ax", ""},
 };
@@ -222,7 +247,7 @@ static void matrices_are_measured(void **state) {
     plan_for(&stand_in, bench);
     assert_ok(cb_bench_matrix(&result, bench, stand_in.product.csr, &stand_in.product.options, &diag));
     assert_int_equal(result.run.check.wrong, 0);
-    assert_int_equal(result.run.check.rows, stand_in.product.csr->rows);
+    assert_int_equal(result.run.check.rows, stand_in.product.csr->rows * cb_type_parts(stand_in.product.plan->vector_type));
     assert_true(result.run.repeatable);
     assert_int_equal(result.run.timing.launches, stand_in.product.csr->rows ? 2 : 0);
     check_baselines(&result, cases[i].applying);

@@ -190,12 +190,15 @@ static int holder_of(const struct cb_region *region) {
 }
 
 /* The number that the kernel sees in a slot that is stored. */
-static double decode(const struct product *product, int number, int64_t slot) {
+/* `part` of complex values: 0 or 1. */
+static double decode(const struct product *product, int number, int64_t slot, int part) {
   const struct cb_region *region = &product->plan->regions[number];
   const int table = array_with_role(region, CB_ROLE_TABLE);
   if (region->value_storage == CB_VALUES_EQUAL) return region->value_table[0];
   const unsigned char *slots = product->blob.bytes + cb_blob_offset(product->plan, number, holder_of(region));
   if (region->value_type == CB_SPLIT) return cb_split_get(slots, region->value_slots, slot);
+  if (cb_type_is_complex(region->value_type))
+    return cb_real_get(slots, cb_type_of_part(region->value_type), 2 * slot + part);
   if (region->value_storage == CB_VALUES_PLAIN) return cb_real_get(slots, region->value_type, slot);
   assert_in_range(slots[slot], 0, region->table_count - 1);
   assert_int_equal(table < 0, region->table_baked);
@@ -210,6 +213,7 @@ static double decode(const struct product *product, int number, int64_t slot) {
 static void check_slots(const struct product *product, int zeros) {
   struct cb_diag diag = {0};
   const enum cb_type type = product->plan->matrix_type;
+  const int parts = cb_type_parts(type);
   int64_t found = 0;
   assert_ok(cb_plan_check(product->plan, &diag));
   assert_ok(cb_assignment_check(product->plan, product->assignment, &diag));
@@ -224,11 +228,12 @@ static void check_slots(const struct product *product, int zeros) {
       const uint64_t k = cb_slot_get(&map, slot);
       found += k != CB_NO_NONZERO;
       if (slot >= stored && !all) continue;
-      if (k != CB_NO_NONZERO)
-        assert_true(cb_real_bits(decode(product, number, slot)) ==
-                    cb_real_bits(cb_real_round(product->csr->values[k], type)));
-      else if (zeros && number == 0 && !all && !mixed)
-        assert_true(cb_real_bits(decode(product, number, slot)) == 0);
+      for (int part = 0; part < parts; part++)
+        if (k != CB_NO_NONZERO)
+          assert_true(cb_real_bits(decode(product, number, slot, part)) ==
+                      cb_real_bits(cb_real_round(product->csr->values[(uint64_t)parts * k + (uint64_t)part], type)));
+        else if (zeros && number == 0 && !all && !mixed)
+          assert_true(cb_real_bits(decode(product, number, slot, part)) == 0);
     }
     cb_slot_map_release(&map);
   }

@@ -41,9 +41,6 @@ static enum cb_status note_epilogue(struct cb_plan *plan, const struct cb_option
     s = cb_fail(diag, CB_ERR_ARGUMENT, "an epilogue takes one vector: option 'vectors' must be 1");
   if (!s && plan->matrix_type == CB_SPLIT && plan->epilogue)
     s = cb_fail(diag, CB_ERR_UNSUPPORTED, "an epilogue takes values in one part: option 'type' cannot be split-f64");
-  if (!s && cb_plan_is_complex(plan) && plan->epilogue)
-    s = cb_fail(diag, CB_ERR_UNSUPPORTED, "an epilogue takes real numbers: option 'type' cannot be %s",
-                cb_plan_types_name(plan));
   cb_text_release(&text);
   cb_free(statements);
   if (s) return s;

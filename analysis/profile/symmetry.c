@@ -52,11 +52,28 @@ static void fetch_ahead(const struct search *search, int64_t i, int64_t row) {
     __builtin_prefetch(csr->col_idx + cb_csr_row(csr, near) + (search->cursors ? search->cursors[near] : 0));
 }
 
+/* Complex values count where both parts do. */
+static void compare_pairs(struct search *search, const double *one, const double *other, int64_t entries) {
+  int equal = 1, same = 1, negated = 1;
+  for (int part = 0; part < 2; part++) {
+    equal &= one[part] == other[part];
+    same &= cb_real_bits(one[part]) == cb_real_bits(other[part]);
+    negated &= one == other || one[part] == -other[part];
+  }
+  search->found.mirrored_equal += equal ? entries : 0;
+  search->found.mirrored_same += same ? entries : 0;
+  search->found.mirrored_negated += negated ? entries : 0;
+}
+
 /* Entries i and j are each other's partners, or the same. */
 static void compare_values(struct search *search, int64_t i, int64_t j) {
   const double *values = search->csr->values;
   const int64_t entries = i == j ? 1 : 2;
   if (!values) return;
+  if (search->csr->is_complex) {
+    compare_pairs(search, values + 2 * i, values + 2 * j, entries);
+    return;
+  }
   const uint64_t difference = cb_real_bits(values[i]) ^ cb_real_bits(values[j]);
   if (values[i] == values[j]) search->found.mirrored_equal += entries;
   if (!difference) search->found.mirrored_same += entries;

@@ -51,13 +51,14 @@ static void unite(struct tally *all, const struct tally *one) {
 }
 
 void cb_profile_values(struct cb_profile *profile, const struct cb_csr *csr) {
+  const int64_t numbers = cb_csr_numbers(csr); /* of complex values both parts */
   struct tally all = {0};
 #pragma omp parallel
   {
     struct tally mine = {0};
 #pragma omp for schedule(static)
-    for (int64_t first = 0; first < csr->nnz; first += CHUNK)
-      look(&mine, csr->values + first, csr->nnz - first < CHUNK ? csr->nnz - first : CHUNK);
+    for (int64_t first = 0; first < numbers; first += CHUNK)
+      look(&mine, csr->values + first, numbers - first < CHUNK ? numbers - first : CHUNK);
 #pragma omp critical(cb_profile_values)
     unite(&all, &mine);
   }

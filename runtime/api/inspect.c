@@ -41,7 +41,7 @@ static const char *end_of_setting(const char *at) {
 
 /* What x, y and the values are is the application's: with others it would hand over the wrong vectors. */
 static int is_the_applications(const char *name) {
-  static const char *const names[] = {"type", "form", "semiring", "values"};
+  static const char *const names[] = {"type", "form", "semiring", "conjugate", "values"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (!strcmp(names[i], name)) return 1;
   return 0;

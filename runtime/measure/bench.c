@@ -94,6 +94,7 @@ struct work {
   int scalars;        /* the form takes α and β */
   double alpha, beta; /* 1.5 and 0.5 (1 and 1) for the check, if the form has them; 1 and 0 while time is measured */
   int reads_y;
+  int conjugated; /* the values are */
   cb_device_ptr x, y;
   void *x_host, *y_host, *y_again; /* as on the device; y_host: what y holds before a product, later results */
   void *y_before, *y_emulated;
@@ -180,9 +181,11 @@ static enum cb_status load(struct work *work, struct cb_run_result *result, cons
   return s;
 }
 
-/* Element i of y before a product that reads it: the seeded sequence behind x's. */
-static double y_element(const struct cb_csr *csr, int64_t i) {
-  return cb_selftest_x((uint64_t)(csr->cols + i));
+/* A vector of the seeded sequence from `first` on; complex entries take two numbers of it. y's is behind x's. */
+static void seed_entries(void *vector, enum cb_type of_entry, int64_t first, int64_t entries) {
+  const int parts = cb_type_parts(of_entry);
+  for (int64_t i = 0; i < parts * entries; i++)
+    cb_real_set(vector, cb_type_of_part(of_entry), i, cb_selftest_x((uint64_t)(parts * first + i)));
 }
 
 static void seed_vector(double *vector, int64_t first, int64_t count, enum cb_type type) {
@@ -193,17 +196,19 @@ static void seed_vector(double *vector, int64_t first, int64_t count, enum cb_ty
 /* `x_type`: what x is rounded to. */
 static enum cb_status expect(struct cb_expected *expected, const struct cb_csr *csr,
                              struct cb_product *product, enum cb_type x_type, struct cb_diag *diag) {
-  double *x = cb_alloc((size_t)csr->cols, sizeof *x), *y = cb_alloc((size_t)csr->rows, sizeof *y);
+  const int parts = cb_type_parts(product->types.vector);
+  const int64_t cols = parts * csr->cols, rows = parts * csr->rows;
+  double *x = cb_alloc((size_t)cols, sizeof *x), *y = cb_alloc((size_t)rows, sizeof *y);
   enum cb_status s = CB_OK;
   *expected = (struct cb_expected){0};
   if (x && y) {
-    seed_vector(x, 0, csr->cols, x_type);
-    seed_vector(y, csr->cols, csr->rows, product->types.vector);
+    seed_vector(x, 0, cols, x_type);
+    seed_vector(y, cols, rows, product->types.vector);
     product->x = x;
     product->y = product->beta != 0 ? y : NULL;
     s = cb_oracle_multiply(expected, csr, product, diag);
   } else {
-    s = cb_fail_memory(diag, "the oracle's vectors", (uint64_t)(csr->rows + csr->cols) * sizeof *x);
+    s = cb_fail_memory(diag, "the oracle's vectors", (uint64_t)(rows + cols) * sizeof *x);
   }
   product->x = product->y = NULL;
   cb_free(x);
@@ -239,6 +244,7 @@ static enum cb_status expect_product(struct work *work, const struct cb_plan *pl
   work->type = plan->vector_type;
   work->reads_y = plan->form != CB_FORM_AX;
   work->scalars = plan->form == CB_FORM_AXPBY;
+  work->conjugated = plan->conjugated;
   const int plus_times = plan->semiring == CB_PLUS_TIMES;
   work->alpha = work->scalars && plus_times ? 1.5 : 1;
   work->beta = !work->scalars ? plan->form == CB_FORM_ADD : plus_times ? 0.5 : 1;
@@ -259,10 +265,9 @@ static enum cb_status make_host_vectors(struct work *work, struct cb_diag *diag)
   work->y_before = cb_alloc(y_bytes, 1);
   if (!work->x_host || !work->y_host || !work->y_again || !work->y_before)
     return cb_fail_memory(diag, "vectors", x_bytes + 3 * y_bytes);
-  for (int64_t i = 0; i < csr->cols; i++)
-    cb_real_set(work->x_host, work->type, i, cb_selftest_x((uint64_t)i));
+  seed_entries(work->x_host, work->type, 0, csr->cols);
   if (work->reads_y)
-    for (int64_t i = 0; i < csr->rows; i++) cb_real_set(work->y_before, work->type, i, y_element(csr, i));
+    seed_entries(work->y_before, work->type, csr->cols, csr->rows);
   else
     memset(work->y_before, 0xff, y_bytes);
   return CB_OK;
@@ -375,7 +380,7 @@ static enum cb_status check_memory(const struct work *work, const struct cb_opti
   static const char what[] = "a product with vectors of as many numbers as there are columns and rows";
   const uint64_t rows = (uint64_t)work->csr->rows, cols = (uint64_t)work->csr->cols;
   const uint64_t size = cb_type_size(cb_precision_types((enum cb_precision)options->type).vector);
-  const uint64_t oracle = sizeof(double) * (cols + rows), copies = size * (cols + 3 * rows);
+  const uint64_t oracle = 2 * sizeof(double) * (cols + rows), copies = size * (cols + 3 * rows);
   const enum cb_status s = cb_device_check_room(work->bench->device, size * (cols + rows), what, diag);
   return s ? s : cb_available_check((oracle > copies ? oracle : copies) + 24 * rows, what, diag);
 }
@@ -648,6 +653,9 @@ static enum cb_status open_opponents(struct opponents *opponents, struct work *w
                                              .types = work->types};
   enum cb_status s = CB_OK;
   if (!has_product(&result->run) || result->run.semiring != CB_PLUS_TIMES) return s; /* none has another semiring */
+  if (work->conjugated) return s; /* nor conjugates without transposing */
+  if (request.count && cb_type_is_complex(work->types.sum))
+    return cb_fail(diag, CB_ERR_UNSUPPORTED, "plug-ins multiply real numbers only");
   if (bench->cusparse) s = open_baselines(&opponents->baselines, work, result, diag);
   if (!s && request.count) s = cb_plugged_open(&opponents->plugged, &request, diag);
   return s;

@@ -10,12 +10,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Nonzero k of the matrix to place `at`; -1: zero. */
+static void put(void *values, enum cb_type type, int64_t at, const struct cb_csr *csr, int64_t k) {
+  const int parts = cb_type_parts(type);
+  for (int part = 0; part < parts; part++)
+    cb_real_set(values, cb_type_of_part(type), parts * at + part, k < 0 ? 0 : csr->values[parts * k + part]);
+}
+
 enum cb_status cb_convert_values(void **values, const struct cb_csr *csr, enum cb_type type,
                                  struct cb_diag *diag) {
   *values = cb_alloc((size_t)csr->nnz, cb_type_size(type));
   if (!*values) return cb_fail_memory(diag, "converted values", (uint64_t)csr->nnz * cb_type_size(type));
 #pragma omp parallel for schedule(static)
-  for (int64_t k = 0; k < csr->nnz; k++) cb_real_set(*values, type, k, csr->values[k]);
+  for (int64_t k = 0; k < csr->nnz; k++) put(*values, type, k, csr, k);
   return CB_OK;
 }
 
@@ -58,7 +65,7 @@ static void fill_slice(const struct cb_sell *sell, const struct cb_csr *csr, enu
     for (int64_t j = 0; j < width; j++) {
       const int64_t slot = first_slot + slice * j + lane;
       sell->columns[slot] = j < length ? csr->col_idx[first + j] : -1;
-      cb_real_set(sell->values, type, slot, j < length ? csr->values[first + j] : 0);
+      put(sell->values, type, slot, csr, j < length ? first + j : -1);
     }
   }
 }
@@ -135,7 +142,7 @@ static void fill_blocks(const struct cb_bsr *bsr, const struct collector *collec
     for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++) {
       const int64_t column = csr->col_idx[k];
       const int64_t at = block * place[column / block] + row % block;
-      cb_real_set(bsr->values, type, at * block + column % block, csr->values[k]);
+      put(bsr->values, type, at * block + column % block, csr, k);
     }
 }
 

@@ -329,6 +329,8 @@ static enum cb_status check_format(const struct cb_baselines *baselines, enum fo
   if (format == SELL && !call->create_sell) return cb_fail(diag, CB_ERR_UNSUPPORTED, "this cuSPARSE has no sliced ELL");
   if (format == BSR && !call->create_bsr)
     return cb_fail(diag, CB_ERR_UNSUPPORTED, "this cuSPARSE has no generic block CSR");
+  if (format == BSRMV && cb_type_is_complex(baselines->types.sum))
+    return cb_fail(diag, CB_ERR_UNSUPPORTED, "bsrmv is compared for real types only");
   if (format == BSRMV && baselines->matrix_type != baselines->sum_type)
     return cb_fail(diag, CB_ERR_UNSUPPORTED, "bsrmv has one type for values and vectors");
   if (format == BSRMV && (!call->bsrmv_f32 || !call->bsrmv_f64 || !call->create_legacy || !call->destroy_legacy))
@@ -384,11 +386,12 @@ static enum cb_status bind_vectors(const struct cb_baselines *baselines, struct 
 
 /* α = 1 and β = 0 in the product's type. */
 struct scalar {
-  double wide;
-  float narrow;
+  double wide[2]; /* of complex types both parts */
+  float narrow[2];
 };
+static struct scalar real_scalar(double number) { return (struct scalar){{number, 0}, {(float)number, 0}}; }
 static const void *scalar_of(const struct cb_baselines *baselines, const struct scalar *scalar) {
-  return baselines->types.sum == CB_F32 ? (const void *)&scalar->narrow : &scalar->wide;
+  return cb_type_of_part(baselines->types.sum) == CB_F32 ? (const void *)scalar->narrow : scalar->wide;
 }
 
 /* A buffer of the size that cuSPARSE asked for with this status. */
@@ -403,7 +406,7 @@ static enum cb_status take_buffer(struct cb_baselines *baselines, struct entry *
 /* Preprocessing is optional: it is certain to exist for CSR only, and algorithms that refuse it multiply without. */
 static enum cb_status prepare_generic(struct cb_baselines *baselines, struct entry *entry, struct cb_diag *diag) {
   const struct cb_cusparse *cusparse = baselines->cusparse;
-  const struct scalar one = {1, 1}, zero = {0, 0};
+  const struct scalar one = real_scalar(1), zero = real_scalar(0);
   const void *const alpha = scalar_of(baselines, &one), *const beta = scalar_of(baselines, &zero);
   const unsigned operation = CB_CUSPARSE_NON_TRANSPOSE, algorithm = entry->kind->algorithm;
   size_t bytes = 0;
@@ -488,7 +491,8 @@ static enum cb_status prepare(struct cb_baselines *baselines, struct entry *entr
 
 static unsigned cuda_type(enum cb_type type) {
   static const unsigned types[] = {
-      [CB_F64] = CB_CUDA_R_64F, [CB_F32] = CB_CUDA_R_32F, [CB_F16] = CB_CUDA_R_16F, [CB_BF16] = CB_CUDA_R_16BF};
+      [CB_F64] = CB_CUDA_R_64F,   [CB_F32] = CB_CUDA_R_32F, [CB_F16] = CB_CUDA_R_16F,
+      [CB_BF16] = CB_CUDA_R_16BF, [CB_C64] = CB_CUDA_C_32F, [CB_C128] = CB_CUDA_C_64F};
   return types[type];
 }
 
@@ -588,7 +592,7 @@ enum cb_status cb_baseline_multiply(struct cb_baselines *baselines, int baseline
                                     struct CUstream_st *stream, struct cb_diag *diag) {
   struct cb_cusparse *cusparse = baselines->cusparse;
   const struct entry *entry = &baselines->entries[baseline];
-  const struct scalar a = {alpha, (float)alpha}, b = {beta, (float)beta};
+  const struct scalar a = real_scalar(alpha), b = real_scalar(beta);
   const enum cb_status s = cb_cusparse_set_stream(cusparse, stream, diag);
   if (s) return s;
   return cb_cusparse_check(cusparse, multiply(baselines, entry, scalar_of(baselines, &a), scalar_of(baselines, &b)), "multiply",

@@ -42,6 +42,8 @@ enum { /* cudaDataType */
        CB_CUDA_R_32F = 0,
        CB_CUDA_R_64F = 1,
        CB_CUDA_R_16F = 2,
+       CB_CUDA_C_32F = 4,
+       CB_CUDA_C_64F = 5,
        CB_CUDA_R_16BF = 14
 };
 enum { /* cusparseIndexType_t, cusparseIndexBase_t, cusparseOperation_t, cusparseOrder_t, cusparseDirection_t

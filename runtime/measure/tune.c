@@ -444,10 +444,11 @@ static enum cb_status make_values(struct tuner *tuner, struct cb_diag *diag) {
   const struct cb_csr *csr = tuner->request->csr;
   tuner->values = csr->values;
   if (csr->values) return CB_OK;
-  tuner->values = tuner->own_values = cb_alloc((size_t)csr->nnz, sizeof *tuner->own_values);
-  if (!tuner->own_values) return cb_fail_memory(diag, "values", (unsigned long long)csr->nnz * 8);
+  const int64_t numbers = cb_csr_numbers(csr);
+  tuner->values = tuner->own_values = cb_alloc((size_t)numbers, sizeof *tuner->own_values);
+  if (!tuner->own_values) return cb_fail_memory(diag, "values", (unsigned long long)numbers * 8);
 #pragma omp parallel for schedule(static)
-  for (int64_t k = 0; k < csr->nnz; k++) tuner->own_values[k] = 1 + 0.25 * cb_selftest_x((uint64_t)k);
+  for (int64_t k = 0; k < numbers; k++) tuner->own_values[k] = 1 + 0.25 * cb_selftest_x((uint64_t)k);
   return CB_OK;
 }
 

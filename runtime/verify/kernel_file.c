@@ -108,6 +108,9 @@ static enum cb_status read_head(struct reader *reader) {
   image->matrix_type = type_of_matrix(behind(nonzeros, " nonzeros, "));
   image->vector_type = cb_evidence_type(reader->text);
   const char *const sum = behind(reader->text, "\nusing sum_t = ");
+  if (sum && !strncmp(sum, "complex", 7))
+    return cb_fail(reader->diag, CB_ERR_UNSUPPORTED,
+                   "%s: kernels of complex numbers are run from their matrix, not from their text", reader->path);
   image->sum_type = sum && !strncmp(sum, "float;", 6)    ? CB_F32
                     : sum && !strncmp(sum, "double;", 7) ? CB_F64
                                                          : CB_TYPE_COUNT;

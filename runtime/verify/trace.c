@@ -164,6 +164,10 @@ static enum cb_status run(struct cb_trace *trace, struct cb_host *given, struct 
 
 enum cb_status cb_trace_run(struct cb_trace **out, struct cb_host *host, const struct cb_verify_case *one,
                             const struct cb_trace_product *product, struct cb_diag *diag) {
+  *out = NULL;
+  if (cb_plan_is_complex(one->plan))
+    return cb_fail(diag, CB_ERR_UNSUPPORTED, "products of complex numbers are not traced: 'type' is %s",
+                   cb_plan_types_name(one->plan));
   struct cb_trace *trace = *out = cb_calloc(1, sizeof *trace);
   if (!trace) return cb_fail_memory(diag, "a trace", sizeof *trace);
   trace->one = one;
