@@ -3,7 +3,7 @@
 # Everything that needs a GPU, in one call, with the tool that bench/pack_gpu.sh put into .gpu/. Ends with a short table.
 #
 #   bench/gpu.sh [STEP…]      check bench sanitize, unless steps are named; also: calibrate tune bench32 atomics recipes
-#                             examples python pycalls setup warm coldstart update devpack solve lp heads petsc api soak campaign ncu paper
+#                             examples python pycalls setup warm coldstart update devpack solve lp heads complex petsc api soak campaign ncu paper
 #
 #   check      small matrices of every form and type: compile, multiply, compare        check.txt
 #              with the oracle, and some with the emulation bit by bit
@@ -33,6 +33,8 @@
 #              thread blocks), then small ones under compute-sanitizer            solve*.txt solve.jsonl
 #   heads      split values: products of whole and split ones and with heads, cg and cg-mixed; about 50 s (HEADS_MATRICES:
 #              others)                                                           heads.txt
+#   complex    complex matrices in both precisions beside cuSPARSE's complex products; about 80 s (COMPLEX_MATRICES:
+#              others)                                                           complex-c128.jsonl complex-c64.jsonl complex.md
 #   petsc      PETSc's programs with aijcbgen beside aijcusparse: MatMult, cg, cg in one kernel, cg with GAMG; needs a
 #              PETSc that was packed (PETSC of bench/pack_gpu.sh); PETSC_MATRICES: others; PETSC_RANKS: "1 2 4",
 #              with an MPI; PETSC_OPTIONS           petsc.md
@@ -166,6 +168,10 @@ option_sets() {
 --recipe=merge --type=f16-f32
 --type=f16
 --type=bf16 --form=add
+--type=c128
+--type=c64 --form=add
+--type=c128 --recipe=merge
+--type=c64 --recipe=dia --dia-fill=0 --conjugate=on
 --recipe=hot --hot-columns=64 --hot-gather=on --type=f16
 --recipe=dia --dia-fill=0 --type=bf16
 --values=fixed
@@ -415,6 +421,21 @@ RUNS
   head -c 1500 "$out/symmetric.err"
 }
 
+# complex_numbers LIMIT, for each precision
+complex_numbers() {
+  local list type
+  list=$(mktemp)
+  printf '%s\n' ${COMPLEX_MATRICES:-generate:fe3,n=40 generate:stencil7,n=120 generate:road,n=2000,keep=0.6 \
+    generate:rmat,scale=18,edge_factor=16 generate:band,n=500000,half=2000,per_row=16 generate:stencil7,n=32} >"$list"
+  for type in c128 c64; do
+    timeout -k 5 "$1" "$cbgen" bench -q --json "--type=$type" "@$list" >"$out/complex-$type.jsonl" 2>"$out/complex-$type.err"
+    say "complex: $type, exit status $?"
+    head -c 1500 "$out/complex-$type.err"
+  done
+  rm -f "$list"
+  for type in c128 c64; do echo; echo "$type"; echo; python3 bench/table.py "$out/complex-$type.jsonl"; done | tee "$out/complex.md"
+}
+
 # ncu LIMIT
 profile() {
   command -v ncu >/dev/null || { say "ncu: not installed"; return; }
@@ -497,6 +518,7 @@ for step in $steps; do
       timeout -k 5 "${HEADS_SECONDS:-120}" .gpu/bench_heads ${HEADS_MATRICES:-} 2>&1 | tee "$out/heads.txt"
       say "heads: exit status ${PIPESTATUS[0]}"
       cat "$out/heads.txt" >>"$summary" ;;
+    complex) complex_numbers "${COMPLEX_SECONDS:-60}" ;;
     lp) lp "${LP_SECONDS:-90}" ;;
     solve) solve "${SOLVE_SECONDS:-300}" ;;
     petsc) petsc "${PETSC_SECONDS:-300}" ;;

@@ -56,7 +56,7 @@ static enum cb_status map_data(struct cb_mapping *mapping, const char *path, str
 enum cb_type cb_evidence_type(const char *text) {
   static const char before[] = "using vector_t = ";
   const char *const at = strstr(text, before), *const name = at ? at + sizeof before - 1 : "";
-  for (int type = CB_F64; type <= CB_BF16; type++) {
+  for (int type = CB_F64; type <= CB_C128; type++) {
     const char *const own = cb_type_entry_name((enum cb_type)type);
     const size_t length = strlen(own);
     if (!strncmp(name, own, length) && name[length] == ';') return (enum cb_type)type;
@@ -76,9 +76,10 @@ enum cb_status cb_evidence_expect(struct cb_evidence *evidence, const char *text
                        &at) != 3 ||
       rows < 0 || rows > INT32_MAX || cols < 0 || cols > INT32_MAX)
     return cb_fail(diag, CB_ERR_FORMAT, "the text is no kernel of cbgen's with a self-test, so there is nothing to verify");
-  evidence->rows = rows;
+  const enum cb_type type = cb_evidence_type(text);
+  evidence->rows = type == CB_TYPE_COUNT ? rows : cb_type_parts(type) * rows;
   evidence->cols = cols;
-  evidence->type = cb_evidence_type(text);
+  evidence->type = cb_type_of_part(type);
   enum cb_status s = cb_evidence_embedded(&own, &length, text, diag);
   if (own)
     s = keep_numbers(evidence, own, length, at, diag);

@@ -17,8 +17,8 @@
 #include <stdint.h>
 
 struct cb_evidence {
-  int64_t rows, cols;
-  enum cb_type type; /* of y; CB_TYPE_COUNT: the text does not say */
+  int64_t rows, cols; /* rows: real numbers of y, of complex ones two for each row */
+  enum cb_type type; /* of these; CB_TYPE_COUNT: the text does not say */
   double *numbers; /* owned; rows expected values, then rows tolerances; NULL when the data have none */
   uint64_t nonce;
 };
