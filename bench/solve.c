@@ -22,14 +22,12 @@
 #include "bench/solve_vendor.h"
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/memory.h"
 #include "cbgen.h"
 #include "codegen/source.h"
 #include "frontend/coo.h"
 #include "frontend/read.h"
 #include "runtime/cuda/driver.h"
-#include "runtime/cuda/nvrtc.h"
 #include "runtime/measure/timer.h"
 
 #include <math.h>
@@ -150,34 +148,13 @@ static enum cb_status make_operator(struct bed *bed, const char *recipe) {
 
 /* ---- a method of several kernels */
 
-static enum cb_status find(struct bed *bed, struct CUfunc_st **function, const char *name) {
-  return cb_driver_check(bed->driver, bed->driver->call.module_function(function, bed->parts.module, name), &bed->diag,
-                         "find kernel '%s'", name);
-}
-
 static enum cb_status make_parts(struct bed *bed) {
-  const struct cb_nvrtc_options options = {.arch = bed->device->target.arch};
-  struct cb_nvrtc *nvrtc = NULL;
-  struct cb_compiled compiled = {0};
-  struct cb_mapping file = {0};
-  struct cb_text text = {0};
-  enum cb_status s = cb_file_map(&file, "bench/solve_parts.cu", &bed->diag);
-  if (!s) cb_text_add_bytes(&text, file.bytes, file.length);
-  if (!s) s = cb_nvrtc_open(&nvrtc, NULL, &bed->diag);
-  if (!s) s = cb_nvrtc_compile(&compiled, nvrtc, cb_text_string(&text), "solve_parts.cu", &options, &bed->diag);
-  if (!s)
-    s = cb_driver_check(bed->driver, bed->driver->call.module_load(&bed->parts.module, compiled.cubin), &bed->diag,
-                        "load the parts");
-  if (!s) s = find(bed, &bed->parts.begin, "begin");
-  if (!s) s = find(bed, &bed->parts.first, "first");
-  if (!s) s = find(bed, &bed->parts.dot, "dot");
-  if (!s) s = find(bed, &bed->parts.step, "step");
-  if (!s) s = find(bed, &bed->parts.direction, "direction");
-  if (!s) s = find(bed, &bed->parts.ratio, "ratio");
-  cb_compiled_release(&compiled);
-  cb_nvrtc_close(nvrtc);
-  cb_text_release(&text);
-  cb_file_unmap(&file);
+  static const char *const names[] = {"begin", "first", "dot", "step", "direction", "ratio", NULL};
+  struct CUfunc_st *functions[sizeof names / sizeof *names] = {0};
+  const enum cb_status s =
+      vendor_kernels(&bed->parts.module, functions, names, bed->device, "bench/solve_parts.cu", &bed->diag);
+  bed->parts = (struct parts){bed->parts.module, functions[0], functions[1], functions[2], functions[3], functions[4],
+                              functions[5]};
   return s;
 }
 
@@ -289,25 +266,9 @@ static enum cb_status invert_diagonal(struct bed *bed) {
   return s ? s : cb_device_upload(bed->device, bed->vectors[D], bed->x, bytes, "the diagonal", &bed->diag);
 }
 
-/* Microseconds of an iteration of what `run` does. */
-static enum cb_status time_runs(enum cb_status (*run)(void *user, int iterations), void *user, double *microseconds) {
-  double few[SOLUTIONS], many[SOLUTIONS];
-  enum cb_status s = run(user, FEW);
-  for (int i = 0; i < SOLUTIONS && !s; i++) {
-    double start = cb_seconds();
-    s = run(user, FEW);
-    few[i] = cb_seconds() - start;
-    start = cb_seconds();
-    if (!s) s = run(user, MANY);
-    many[i] = cb_seconds() - start;
-  }
-  if (!s) *microseconds = 1e6 * (cb_median(many, SOLUTIONS) - cb_median(few, SOLUTIONS)) / (MANY - FEW);
-  return s;
-}
-
 static enum cb_status time_parts(struct bed *bed, double *microseconds) {
   enum cb_status s = invert_diagonal(bed);
-  if (!s) s = time_runs(run_parts, bed, microseconds);
+  if (!s) s = vendor_time(run_parts, bed, FEW, MANY, microseconds);
   return s ? s : invert_diagonal(bed);
 }
 
@@ -390,9 +351,9 @@ static enum cb_status time_vendor(struct bed *bed, struct timing *timing) {
     s = vendor_open(&runs.vendor, bed->device, &bed->csr, bed->vectors[B], bed->vectors[D], bed->parts.ratio, &bed->diag);
   for (runs.way = 0; runs.way < VENDOR_WAYS && !s; runs.way++) {
     s = vendor_residual(&runs, &left[runs.way]);
-    if (!s) s = time_runs(run_vendor, &runs, &timing->vendor[runs.way]);
+    if (!s) s = vendor_time(run_vendor, &runs, FEW, MANY, &timing->vendor[runs.way]);
   }
-  if (!s) snprintf(timing->vendor_product, sizeof timing->vendor_product, "%s", vendor_product(runs.vendor));
+  if (!s) snprintf(timing->vendor_product, sizeof timing->vendor_product, "%s", vendor_spmv(runs.vendor));
   if (!s && !(left[0] < 1 && fabs(left[1] - left[0]) <= 1e-6 * left[0] + 1e-12))
     s = cb_fail(&bed->diag, CB_ERR_WRONG, "residuals of %g and, by a graph, %g", left[0], left[1]);
   vendor_close(runs.vendor);
@@ -427,7 +388,7 @@ static void print(struct bed *bed, const char *method, const char *name, const c
   const double floor = floor_of(bed, method);
   printf("%-9s %-30.30s %9lld %10lld %-10s %9.2f %9.2f %9.2f %9.2f %9.2f %9.2f  %s\n", method, name,
          (long long)bed->csr.rows, (long long)bed->csr.nnz, form, timing->solver, timing->parts,
-         timing->vendor[VENDOR_SCALARS_ON_HOST], timing->vendor[VENDOR_GRAPH], timing->product, floor, solution);
+         timing->vendor[VENDOR_FROM_HOST], timing->vendor[VENDOR_GRAPH], timing->product, floor, solution);
   fflush(stdout);
   if (!bed->json) return;
   fprintf(bed->json,
@@ -436,7 +397,7 @@ static void print(struct bed *bed, const char *method, const char *name, const c
           "\"vendor_product\": \"%s\", \"product_us\": %.3f, \"floor_us\": %.3f, \"make_ms\": %.2f, "
           "\"plan\": \"%s\", \"solution\": \"%s\"}\n",
           method, name, (long long)bed->csr.rows, (long long)bed->csr.nnz, form, timing->solver, timing->parts,
-          timing->vendor[VENDOR_SCALARS_ON_HOST], timing->vendor[VENDOR_GRAPH], timing->vendor_product, timing->product, floor,
+          timing->vendor[VENDOR_FROM_HOST], timing->vendor[VENDOR_GRAPH], timing->vendor_product, timing->product, floor,
           timing->first, cbgen_operator_plan(bed->op), solution);
   fflush(bed->json);
 }

@@ -2,15 +2,12 @@
 /* See solve_vendor.h. */
 #include "bench/solve_vendor.h"
 
-#include "base/clock.h"
 #include "base/memory.h"
 #include "runtime/cuda/library.h"
-#include "runtime/measure/cusparse.h"
 
 #include <stddef.h>
 
 enum { SIDE_LEFT = 0, POINTERS_ON_HOST = 0, POINTERS_ON_DEVICE = 1 }; /* cublasSideMode_t, cublasPointerMode_t */
-enum { TRIED = 20 };                                                   /* products of each kind */
 
 struct cublasContext;
 struct calls {
@@ -52,8 +49,8 @@ struct vendor {
   struct calls call;
   struct cublasContext *blas;
   struct cb_cusparse *cusparse;
-  struct cb_baselines *baselines;
-  int fastest, rows;
+  struct vendor_product product;
+  int rows;
   cb_device_ptr b, inverses, vectors[VECTORS], scalars;
   struct CUfunc_st *ratio;
   struct CUstream_st *stream;
@@ -72,7 +69,7 @@ static enum cb_status blas(int result, const char *what, struct cb_diag *diag) {
 /* ---- an iteration */
 
 static enum cb_status multiply(struct vendor *vendor, struct cb_diag *diag) {
-  return cb_baseline_multiply(vendor->baselines, vendor->fastest, 1, 0, vendor->stream, diag);
+  return vendor_multiply(&vendor->product, vendor->stream, diag);
 }
 
 static enum cb_status dot(struct vendor *vendor, int x, int y, void *result, struct cb_diag *diag) {
@@ -127,7 +124,8 @@ static enum cb_status divide(struct vendor *vendor, int a, int b, int quotient, 
                          diag, "launch a division");
 }
 
-static enum cb_status iterate_on_device(struct vendor *vendor, struct cb_diag *diag) {
+static enum cb_status iterate_on_device(void *user, struct cb_diag *diag) {
+  struct vendor *vendor = user;
   enum cb_status s = multiply(vendor, diag);
   if (!s) s = dot(vendor, P, Q, at(scalar(vendor, PQ)), diag);
   if (!s) s = divide(vendor, RZ, PQ, ALPHA, MINUS_ALPHA, -1, diag);
@@ -175,52 +173,13 @@ enum cb_status vendor_run(struct vendor *vendor, enum vendor_way way, int iterat
 /* ---- life */
 
 static enum cb_status capture(struct vendor *vendor, struct cb_diag *diag) {
-  const struct cb_driver *driver = vendor->driver;
-  struct CUgraph_st *graph = NULL, *captured = NULL;
-  if (!cb_driver_has_conditions(driver)) return cb_fail(diag, CB_ERR_MISSING, "the driver has no graphs");
-  enum cb_status s = blas(vendor->call.set_pointers(vendor->blas, POINTERS_ON_DEVICE), "take scalars", diag);
-  if (!s) s = cb_driver_check(driver, driver->call.graph_create(&graph, 0), diag, "make a graph");
-  if (s) return s;
-  s = cb_driver_check(driver, driver->call.capture_begin(vendor->stream, graph, NULL, NULL, 0, CB_CU_CAPTURE_OF_THREAD),
-                      diag, "begin a capture");
-  if (!s) {
-    s = iterate_on_device(vendor, diag);
-    const enum cb_status ended =
-        cb_driver_check(driver, driver->call.capture_end(vendor->stream, &captured), s ? NULL : diag, "end a capture");
-    if (!s) s = ended;
-  }
-  if (!s)
-    s = cb_driver_check(driver, driver->call.graph_instantiate(&vendor->iteration, graph, 0), diag, "instantiate a graph");
-  driver->call.graph_destroy(graph);
-  return s;
-}
-
-/* The one of whose products so many take the least time. */
-static enum cb_status choose(struct vendor *vendor, struct cb_diag *diag) {
-  double least = 0;
-  vendor->fastest = -1;
-  for (int i = 0; i < cb_baselines_count(vendor->baselines); i++) {
-    double start = 0;
-    enum cb_status s = CB_OK;
-    if (!cb_baselines_get(vendor->baselines, i)->applies) continue;
-    for (int k = -3; k < TRIED && !s; k++) {
-      if (!k && (s = wait(vendor, diag)) == CB_OK) start = cb_seconds();
-      if (!s) s = cb_baseline_multiply(vendor->baselines, i, 1, 0, vendor->stream, diag);
-    }
-    if (!s) s = wait(vendor, diag);
-    if (s) return s;
-    const double seconds = cb_seconds() - start;
-    if (vendor->fastest >= 0 && seconds >= least) continue;
-    vendor->fastest = i;
-    least = seconds;
-  }
-  return vendor->fastest < 0 ? cb_fail(diag, CB_ERR_UNSUPPORTED, "cuSPARSE multiplies this matrix in no way") : CB_OK;
+  const enum cb_status s = blas(vendor->call.set_pointers(vendor->blas, POINTERS_ON_DEVICE), "take scalars", diag);
+  return s ? s : vendor_capture(&vendor->iteration, vendor->driver, vendor->stream, 1, iterate_on_device, vendor, diag);
 }
 
 static enum cb_status make(struct vendor *vendor, const struct cb_csr *csr, struct cb_diag *diag) {
   const struct cb_device *device = vendor->device;
   const size_t bytes = ((size_t)csr->rows + CB_BASELINE_PADDING) * sizeof(double);
-  const struct cb_types types = {CB_F64, CB_F64, CB_F64};
   enum cb_status s = cb_library_open(&vendor->library, &search, NULL, symbols, &vendor->call, diag);
   if (!s) s = blas(vendor->call.create(&vendor->blas), "start", diag);
   if (!s) s = cb_driver_check(vendor->driver, vendor->driver->call.stream_create(&vendor->stream, 0), diag, "make a stream");
@@ -232,9 +191,8 @@ static enum cb_status make(struct vendor *vendor, const struct cb_csr *csr, stru
   if (!s) s = cb_device_alloc(device, &vendor->scalars, SCALARS * sizeof(double), "numbers", diag);
   if (!s) s = cb_cusparse_open(&vendor->cusparse, device, NULL, diag);
   if (!s)
-    s = cb_baselines_open(&vendor->baselines, vendor->cusparse, csr, cb_baseline_types(types), vendor->vectors[P],
-                          vendor->vectors[Q], diag);
-  if (!s) s = choose(vendor, diag);
+    s = vendor_product_open(&vendor->product, vendor->cusparse, csr, vendor->vectors[P], vendor->vectors[Q], vendor->stream,
+                            diag);
   return s ? s : capture(vendor, diag);
 }
 
@@ -258,7 +216,7 @@ enum cb_status vendor_open(struct vendor **out, const struct cb_device *device, 
 void vendor_close(struct vendor *vendor) {
   if (!vendor) return;
   if (vendor->iteration) vendor->driver->call.graph_exec_destroy(vendor->iteration);
-  cb_baselines_close(vendor->baselines);
+  vendor_product_release(&vendor->product);
   cb_cusparse_close(vendor->cusparse);
   if (vendor->blas) vendor->call.destroy(vendor->blas);
   if (vendor->stream) vendor->driver->call.stream_destroy(vendor->stream);
@@ -268,8 +226,6 @@ void vendor_close(struct vendor *vendor) {
   cb_free(vendor);
 }
 
-const char *vendor_product(const struct vendor *vendor) {
-  return cb_baselines_get(vendor->baselines, vendor->fastest)->name;
-}
+const char *vendor_spmv(const struct vendor *vendor) { return vendor_product_name(&vendor->product); }
 
 cb_device_ptr vendor_solution(const struct vendor *vendor) { return vendor->vectors[X]; }

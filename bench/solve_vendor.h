@@ -5,12 +5,9 @@
 #ifndef CBGEN_BENCH_SOLVE_VENDOR_H
 #define CBGEN_BENCH_SOLVE_VENDOR_H
 
-#include "base/status.h"
-#include "frontend/csr.h"
-#include "runtime/cuda/driver.h"
+#include "bench/vendor.h"
 
 struct vendor;
-enum vendor_way { VENDOR_SCALARS_ON_HOST, VENDOR_GRAPH, VENDOR_WAYS };
 
 /* `b` and `inverses` (of the diagonal): `rows` doubles on the device each, which stay the caller's, as `csr` does;
  * `ratio`: the kernel of that name of solve_parts.cu. With the device's context current, here and below. CB_ERR_MISSING:
@@ -19,7 +16,7 @@ enum cb_status vendor_open(struct vendor **vendor, const struct cb_device *devic
                            cb_device_ptr b, cb_device_ptr inverses, struct CUfunc_st *ratio, struct cb_diag *diag);
 void vendor_close(struct vendor *vendor); /* NULL is accepted */
 
-const char *vendor_product(const struct vendor *vendor); /* the SpMV that is the fastest one, as cusparse.h names it */
+const char *vendor_spmv(const struct vendor *vendor); /* the fastest one, as cusparse.h names it */
 
 /* So many iterations from x = 0, until the device is done. */
 enum cb_status vendor_run(struct vendor *vendor, enum vendor_way way, int iterations, struct cb_diag *diag);
