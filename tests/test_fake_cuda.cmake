@@ -103,12 +103,20 @@ add_test(NAME device_pack_on_fake_cuda COMMAND bench_device_pack --repeats 1 gen
 cbgen_run_on_fake_cuda(device_pack_on_fake_cuda)
 set_property(TEST device_pack_on_fake_cuda APPEND PROPERTY ENVIRONMENT "CBGEN_FAKE_STRICT=1" "OMP_WAIT_POLICY=passive")
 
-# And the one that measures linear programs.
-add_custom_target(lp_for_tests ALL DEPENDS bench_lp)
-add_test(NAME lp_on_fake_cuda COMMAND bench_lp generate:random,rows=20,cols=40,density=0.2)
-cbgen_run_on_fake_cuda(lp_on_fake_cuda)
-set_property(TEST lp_on_fake_cuda APPEND PROPERTY ENVIRONMENT "CBGEN_FAKE_STRICT=1" "OMP_WAIT_POLICY=passive"
-             "CBGEN_CACHE_DIR=")
+# And the one that measures linear programs, with cuSPARSE and without.
+add_custom_target(lp_for_tests ALL DEPENDS bench_lp fake_cusparse)
+foreach(library $<TARGET_FILE:fake_cusparse> /nowhere/libcusparse.so)
+  set(name lp_on_fake_cuda)
+  if(library STREQUAL "/nowhere/libcusparse.so")
+    set(name lp_without_cusparse)
+  endif()
+  add_test(NAME ${name} COMMAND bench_lp generate:random,rows=20,cols=40,density=0.2 WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  cbgen_run_on_fake_cuda(${name})
+  set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "CBGEN_FAKE_STRICT=1" "OMP_WAIT_POLICY=passive" "CBGEN_CACHE_DIR="
+               "CBGEN_CUSPARSE=${library}")
+endforeach()
+set_property(TEST lp_on_fake_cuda PROPERTY FAIL_REGULAR_EXPRESSION "without cuSPARSE")
+set_property(TEST lp_without_cusparse PROPERTY FAIL_REGULAR_EXPRESSION "cuSPARSE: [a-z]+-")
 
 # And the one that measures solvers. What it compares them with runs on a GPU only.
 add_custom_target(solve_for_tests ALL DEPENDS bench_solve bench_heads)
