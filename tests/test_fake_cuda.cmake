@@ -118,14 +118,16 @@ endforeach()
 set_property(TEST lp_on_fake_cuda PROPERTY FAIL_REGULAR_EXPRESSION "without cuSPARSE")
 set_property(TEST lp_without_cusparse PROPERTY FAIL_REGULAR_EXPRESSION "cuSPARSE: [a-z]+-")
 
-# And the one that measures solvers. What it compares them with runs on a GPU only.
-add_custom_target(solve_for_tests ALL DEPENDS bench_solve bench_heads)
+# And the one that measures solvers, beside cuSPARSE and cuBLAS. Its own kernels (solve_parts.cu) run on a GPU only.
+add_custom_target(solve_for_tests ALL DEPENDS bench_solve bench_heads fake_cublas)
 add_test(NAME heads_on_fake_cuda COMMAND bench_heads generate:stencil7,n=6 generate:fe3,n=3)
 cbgen_run_on_fake_cuda(heads_on_fake_cuda)
 set_property(TEST heads_on_fake_cuda APPEND PROPERTY ENVIRONMENT "CBGEN_FAKE_STRICT=1" "OMP_WAIT_POLICY=passive"
              "CBGEN_CACHE_DIR=")
 add_test(NAME solve_on_fake_cuda COMMAND bench_solve --forms auto,grid:3,cluster:2 cg:generate:stencil7,n=5 bicgstab:generate:fe3,n=2
-         WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/tmp)
+         pagerank:generate:rmat,scale=5 WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 cbgen_run_on_fake_cuda(solve_on_fake_cuda)
 set_property(TEST solve_on_fake_cuda APPEND PROPERTY ENVIRONMENT "CBGEN_FAKE_STRICT=1" "OMP_WAIT_POLICY=passive"
-             "CBGEN_CACHE_DIR=")
+             "CBGEN_CACHE_DIR=" "CBGEN_FAKE_SET=unrun=1" "CBGEN_CUSPARSE=$<TARGET_FILE:fake_cusparse>"
+             "CBGEN_CUBLAS=$<TARGET_FILE:fake_cublas>")
+set_property(TEST solve_on_fake_cuda PROPERTY FAIL_REGULAR_EXPRESSION "without (parts|cuSPARSE)")
