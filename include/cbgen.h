@@ -731,6 +731,11 @@ typedef struct cbgen_lp_problem {
  * CBGEN_ERROR_MISSING: no NVRTC; CBGEN_ERROR_MEMORY, CBGEN_ERROR_COMPILE, CBGEN_ERROR_DEVICE. */
 CBGEN_API cbgen_status cbgen_lp_create(cbgen_operator *a, cbgen_operator *transposed, const cbgen_lp_options *options,
                                        cbgen_lp **lp);
+
+/* Another solver with the same kernels and vectors of its own, for solutions on another stream at the same time:
+ * nothing is compiled. `options` NULL: those of the solver, but for `result`, which is NULL; else all of them anew, of
+ * which whether there are scales must be the solver's. On failure *clone is NULL, and the solver has the message. */
+CBGEN_API cbgen_status cbgen_lp_clone(cbgen_lp *lp, const cbgen_lp_options *options, cbgen_lp **clone);
 CBGEN_API void cbgen_lp_free(cbgen_lp *lp); /* NULL is accepted; no solution of its may be running */
 
 /* Puts a solution on the stream, as cbgen_solve does in form "graph", with its limits. x (`cols` numbers) and y (`rows`:

@@ -93,22 +93,26 @@ static enum cb_status take_options(cbgen_lp *lp, const cbgen_lp_options *asked, 
 
 /* ---- life */
 
-static enum cb_status build(cbgen_lp *lp, struct cb_diag *diag) {
+static struct cb_staged_parts parts_of(const cbgen_lp *lp) {
   const struct cb_operator_info *info = cb_operator_info(lp->a->op);
+  return (struct cb_staged_parts){.device = lp->a->shared->session->device,
+                                  .op = lp->a->op,
+                                  .transposed = lp->transposed->op,
+                                  .program = lp->program,
+                                  .vector = info->vector_type,
+                                  .sum = info->sum_type};
+}
+
+static enum cb_status build(cbgen_lp *lp, struct cb_diag *diag) {
   const struct cb_program_sizes sizes = {0};
+  struct cb_staged_parts parts = parts_of(lp);
   struct cb_compiled compiled = {0};
   struct cb_stages_plan plan;
   struct cb_text text = {0};
-  enum cb_status s = cb_stages_text(&text, &plan, lp->program, info->vector_type, info->sum_type, &sizes, diag);
+  enum cb_status s = cb_stages_text(&text, &plan, lp->program, parts.vector, parts.sum, &sizes, diag);
   if (!s) s = cb_stages_binary(lp->a->shared, &text, &compiled, diag);
-  const struct cb_staged_parts parts = {.device = lp->a->shared->session->device,
-                                        .op = lp->a->op,
-                                        .transposed = lp->transposed->op,
-                                        .program = lp->program,
-                                        .plan = &plan,
-                                        .cubin = compiled.cubin,
-                                        .vector = info->vector_type,
-                                        .sum = info->sum_type};
+  parts.plan = &plan;
+  parts.cubin = compiled.cubin;
   if (!s) s = cb_staged_load(&lp->staged, &parts, diag);
   cb_compiled_release(&compiled);
   cb_text_release(&text);
@@ -141,6 +145,42 @@ cbgen_status cbgen_lp_create(cbgen_operator *a, cbgen_operator *transposed, cons
   if (s) cbgen_lp_free(lp);
   else *out = lp;
   return cb_operator_report(a, s, &diag);
+}
+
+/* The solver's own, or all of them anew. */
+static enum cb_status take_clone_options(cbgen_lp *clone, const cbgen_lp *lp, const cbgen_lp_options *asked,
+                                         struct cb_diag *diag) {
+  clone->options = lp->options;
+  clone->options.result = NULL;
+  clone->program = lp->program;
+  if (!asked) return CB_OK;
+  clone->options = (cbgen_lp_options){0};
+  const enum cb_status s = take_options(clone, asked, diag);
+  if (s || clone->program == lp->program) return s;
+  return cb_fail(diag, CB_ERR_ARGUMENT, "a clone has the solver's kernels: whether there are 'row_scales' is its");
+}
+
+static enum cb_status clone_into(cbgen_lp *clone, const cbgen_lp *lp, const cbgen_lp_options *options,
+                                 struct cb_diag *diag) {
+  enum cb_status s = take_handle(lp->a, &clone->a, diag);
+  if (!s) s = take_handle(lp->transposed, &clone->transposed, diag);
+  if (!s) s = take_clone_options(clone, lp, options, diag);
+  if (s) return s;
+  const struct cb_staged_parts parts = parts_of(clone);
+  return cb_staged_clone(&clone->staged, lp->staged, &parts, diag);
+}
+
+cbgen_status cbgen_lp_clone(cbgen_lp *lp, const cbgen_lp_options *options, cbgen_lp **out) {
+  CB_STANDARD_NUMERICS;
+  if (out) *out = NULL;
+  if (!lp) return CBGEN_ERROR_ARGUMENT;
+  if (!out) return (cbgen_status)cb_fail(&lp->diag, CB_ERR_ARGUMENT, "no place for the clone was given");
+  cbgen_lp *clone = cb_calloc(1, sizeof *clone);
+  if (!clone) return (cbgen_status)cb_fail_memory(&lp->diag, "a solver", sizeof *clone);
+  const enum cb_status s = clone_into(clone, lp, options, &lp->diag);
+  if (s) cbgen_lp_free(clone);
+  else *out = clone;
+  return (cbgen_status)s;
 }
 
 void cbgen_lp_free(cbgen_lp *lp) {

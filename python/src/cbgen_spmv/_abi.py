@@ -401,6 +401,7 @@ PROTOTYPES: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "cbgen_batch_outcomes": (STATUS, (HANDLE, POINTER(Outcome))),
     "cbgen_batch_message": (c_char_p, (HANDLE,)),
     "cbgen_lp_create": (STATUS, (HANDLE, HANDLE, POINTER(LpOptions), POINTER(HANDLE))),
+    "cbgen_lp_clone": (STATUS, (HANDLE, POINTER(LpOptions), POINTER(HANDLE))),
     "cbgen_lp_free": (None, (HANDLE,)),
     "cbgen_lp_solve": (STATUS, (HANDLE, POINTER(LpProblem), c_void_p, c_void_p, c_void_p)),
     "cbgen_lp_outcome": (STATUS, (HANDLE, POINTER(LpResult))),
