@@ -182,7 +182,7 @@ static void scales_bound_the_norm(void **state) {
 /* ---- how solutions end */
 
 /* Minimise cost x0 where x0 + x1 >= least and x0 - x1 = 0, and both are between 0 and `most`. */
-static cbgen_lp_result of_two(double cost, double least, double most, double entry, int scaled) {
+static cbgen_lp_result of_two(double cost, double least, double most, double entry, int scaled, double certificate) {
   struct cb_csr csr = matrix_of("random,rows=2,cols=2,density=1");
   struct lp_bed bed;
   for (int k = 0; k < 4; k++) csr.values[k] = k == 3 ? -1 : 1;
@@ -198,6 +198,7 @@ static cbgen_lp_result of_two(double cost, double least, double most, double ent
   for (int i = 0; i < PRIMAL; i++) put_lp(&bed, i);
   cbgen_lp_options options = lp_options_of(&bed, scaled, 1e-6);
   options.max_iterations = 3000;
+  options.certificate_tolerance = certificate;
   cbgen_lp *lp = lp_solver_of(&bed, &options);
   cbgen_lp_result result;
   assert_int_equal(cbgen_lp_outcome(lp, &result), CBGEN_OK);
@@ -211,27 +212,31 @@ static cbgen_lp_result of_two(double cost, double least, double most, double ent
 static void every_end_has_its_reason(void **state) {
   (void)state;
   for (int scaled = 0; scaled < 2; scaled++) {
-    cbgen_lp_result result = of_two(1, 1, 2, 1, scaled);
+    cbgen_lp_result result = of_two(1, 1, 2, 1, scaled, 0);
     assert_int_equal(result.reason, CBGEN_REASON_CONVERGED);
     assert_true(fabs(result.primal_value - 0.5) < 1e-5);
-    result = of_two(1, 5, 2, 1, scaled); /* there is no such x */
+    result = of_two(1, 5, 2, 1, scaled, 0); /* there is no such x */
+    assert_int_equal(result.reason, CBGEN_REASON_PRIMAL_INFEASIBLE);
+    result = of_two(-1, 1, INFINITY, 1, scaled, 0); /* there is no best one */
+    assert_int_equal(result.reason, CBGEN_REASON_DUAL_INFEASIBLE);
+    result = of_two(1, 5, 2, 1, scaled, -1); /* the same, and nobody looks */
     assert_int_equal(result.reason, CBGEN_REASON_ITERATIONS);
     assert_int_equal(result.iterations, 3000);
     assert_true(result.primal_residual > 0.4);
-    result = of_two(-1, 1, INFINITY, 1, scaled); /* there is no best one */
+    result = of_two(-1, 1, INFINITY, 1, scaled, -1);
     assert_int_equal(result.reason, CBGEN_REASON_ITERATIONS);
     assert_true(result.dual_residual > 0.2);
-    result = of_two(1, 5, INFINITY, 1, scaled);
+    result = of_two(1, 5, INFINITY, 1, scaled, 0);
     assert_int_equal(result.reason, CBGEN_REASON_CONVERGED);
     assert_true(fabs(result.primal_value - 2.5) < 1e-5);
-    assert_int_equal(of_two(1, 1, -1, 1, scaled).reason, CBGEN_REASON_BREAKDOWN);
-    assert_int_equal(of_two(1, INFINITY, 2, 1, scaled).reason, CBGEN_REASON_BREAKDOWN);
-    assert_int_equal(of_two(NAN, 1, 2, 1, scaled).reason, CBGEN_REASON_NOT_A_NUMBER);
-    assert_int_equal(of_two(INFINITY, 1, 2, 1, scaled).reason, CBGEN_REASON_NOT_A_NUMBER);
-    assert_int_equal(of_two(1, NAN, 2, 1, scaled).reason, CBGEN_REASON_NOT_A_NUMBER);
-    assert_int_equal(of_two(1, 1, NAN, 1, scaled).reason, CBGEN_REASON_NOT_A_NUMBER);
-    assert_int_equal(of_two(1, 1, 2, NAN, scaled).reason, CBGEN_REASON_NOT_A_NUMBER);
-    assert_int_equal(of_two(1, 1, 2, INFINITY, scaled).reason, CBGEN_REASON_NOT_A_NUMBER);
+    assert_int_equal(of_two(1, 1, -1, 1, scaled, 0).reason, CBGEN_REASON_BREAKDOWN);
+    assert_int_equal(of_two(1, INFINITY, 2, 1, scaled, 0).reason, CBGEN_REASON_BREAKDOWN);
+    assert_int_equal(of_two(NAN, 1, 2, 1, scaled, 0).reason, CBGEN_REASON_NOT_A_NUMBER);
+    assert_int_equal(of_two(INFINITY, 1, 2, 1, scaled, 0).reason, CBGEN_REASON_NOT_A_NUMBER);
+    assert_int_equal(of_two(1, NAN, 2, 1, scaled, 0).reason, CBGEN_REASON_NOT_A_NUMBER);
+    assert_int_equal(of_two(1, 1, NAN, 1, scaled, 0).reason, CBGEN_REASON_NOT_A_NUMBER);
+    assert_int_equal(of_two(1, 1, 2, NAN, scaled, 0).reason, CBGEN_REASON_NOT_A_NUMBER);
+    assert_int_equal(of_two(1, 1, 2, INFINITY, scaled, 0).reason, CBGEN_REASON_NOT_A_NUMBER);
   }
 }
 

@@ -270,6 +270,7 @@ class LpOptions(Structure):
         ("row_scales", c_void_p),
         ("column_scales", c_void_p),
         ("result", POINTER(LpResult)),
+        ("certificate_tolerance", c_double),
     ]
 
 
@@ -291,6 +292,8 @@ class Reason(IntEnum):
     BREAKDOWN = 3
     NOT_A_NUMBER = 4
     STOPPED = 5
+    PRIMAL_INFEASIBLE = 6
+    DUAL_INFEASIBLE = 7
 
 
 class Info(Structure):
