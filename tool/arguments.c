@@ -200,6 +200,12 @@ static enum cb_status set_program_form(struct cb_call *call, const char *value, 
   return CB_OK;
 }
 
+static enum cb_status set_systems(struct cb_call *call, const char *value, struct cb_diag *diag) {
+  if (!*value) return cb_fail(diag, CB_ERR_ARGUMENT, "'--systems' needs a number, or the name of a .npz file");
+  call->systems = value;
+  return CB_OK;
+}
+
 static enum cb_status set_rhs(struct cb_call *call, const char *value, struct cb_diag *diag) {
   if (!*value) return cb_fail(diag, CB_ERR_ARGUMENT, "'--rhs' needs ones, product or the name of a file");
   call->rhs = value;
@@ -371,6 +377,7 @@ static const struct flag flag_table[] = {
      set_preconditioner},
     {"parameter", 0, "NAME=V", CB_TAKES_SOLVE, "restart, block_size, weight, damping, lowest, highest", set_parameter},
     {"program-form", 0, "FORM", CB_TAKES_SOLVE, "grid, cluster, block or graph; +steps behind it (by a cost model)", set_program_form},
+    {"systems", 0, "N|FILE.npz", CB_TAKES_SOLVE, "many at once: arrays 'values' and 'b'; or N, with values nearby", set_systems},
     {"history", 0, NULL, CB_TAKES_SOLVE, "print the residual of each iteration", set_given},
     {"solution", 0, "FILE.json", CB_TAKES_REPORT, "draw the residuals that 'cbgen solve --json' wrote; repeatable", set_solution},
     {"predicted", 0, NULL, CB_TAKES_REPORT, "measure nothing, even where there is a GPU", set_given},

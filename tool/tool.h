@@ -8,7 +8,7 @@
  *   sweep.c      one option at several values
  *   analyze.c generate.c verify.c trace.c run.c bench.c     one verb each
  *   report.c report_*.c html.c   everything about one matrix as a page of HTML
- *   solve.c lp.c             systems of equations; linear programs
+ *   solve.c solve_systems.c lp.c   systems of equations, many of them; linear programs
  *   why.c why_report.c       slow thread blocks
  *   diff.c facts.c           two kernels compared, by what their texts say of themselves
  *   families.c   kernels that matrices share, and the files of them that come with the library
@@ -86,6 +86,7 @@ struct cb_call {
   int64_t limit;                /* bytes of the cache; -1: not asked for */
   const char *method, *rhs;     /* solve: NULL: cg, ones */
   const char *program_form;     /* likewise; NULL: by the cost model */
+  const char *systems;          /* likewise: of many, a file or a number; NULL: there is one */
   double tolerance;             /* likewise, of the residual; 0: as usual */
   double weight, damping, lowest, highest; /* likewise: of methods */
   int64_t restart, block_size;
