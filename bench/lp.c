@@ -7,9 +7,14 @@
  * scaled (cbgen_lp_scales). An iteration's time is the difference of two solutions of different numbers of iterations,
  * medians of SOLUTIONS: what begins and ends a solution is in neither. "products": that with A and that with its
  * transpose, each alone, back to back (cbgen_operator_measure). "floor": what an iteration must move, the arrays of both
- * operators and 19 vectors, at 4.4 TB/s, or from L2 at 8 TB/s. Then a solution to 1e-4: iterations, and its value beside
- * the best. Solutions are repeated and must have the same bits. The exit status is 1 when anything is wrong. */
+ * operators and 20 vectors, at 4.4 TB/s, or from L2 at 8 TB/s. "vendor": the same iteration, but without checks and
+ * restarts, by cuSPARSE's fastest SpMV for A and for its transpose and two kernels (lp_vendor.h), each call by itself;
+ * "graph": captured as a CUDA graph; "share": "iteration" of "graph". The vendor's x after some iterations is compared
+ * with the host's. Then a solution to 1e-4: iterations, and its value beside the best. Solutions are repeated and must
+ * have the same bits. The exit status is 1 when anything is wrong; without cuSPARSE its columns are 0. It reads
+ * bench/lp_parts.cu in the current folder. */
 #include "bench/common.h"
+#include "bench/lp_vendor.h"
 
 #include "base/clock.h"
 #include "base/memory.h"
@@ -22,7 +27,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SOLUTIONS = 5, FEW = 256, MANY = 1280, REPEATS = 3 };
+enum { SOLUTIONS = 5, FEW = 256, MANY = 1280, REPEATS = 3, CHECKED = 2 * LP_VENDOR_CAPTURED };
 
 enum { COST, LOWER, UPPER, ROW_LOWER, ROW_UPPER, X, Y, ROW_SCALES, COLUMN_SCALES, VECTORS };
 
@@ -183,6 +188,52 @@ static enum cb_status check_solutions(struct bed *bed, cbgen_lp_result *result, 
   return CB_OK;
 }
 
+/* ---- cuSPARSE */
+
+struct vendor_runs {
+  struct bed *bed;
+  struct lp_vendor *vendor;
+  enum vendor_way way;
+};
+
+struct vendor_times {
+  double microseconds[VENDOR_WAYS]; /* 0: not measured */
+  char products[64];
+};
+
+static enum cb_status run_vendor(void *user, int iterations) {
+  const struct vendor_runs *runs = user;
+  return lp_vendor_run(runs->vendor, runs->way, iterations, &runs->bed->diag);
+}
+
+static enum cb_status time_way(const struct vendor_runs *runs, double *microseconds) {
+  double difference = 0;
+  enum cb_status s = lp_vendor_run(runs->vendor, runs->way, CHECKED, &runs->bed->diag);
+  if (!s) s = lp_vendor_difference(runs->vendor, CHECKED, &difference, &runs->bed->diag);
+  if (!s && !(difference < 1e-9))
+    s = cb_fail(&runs->bed->diag, CB_ERR_WRONG, "with cuSPARSE x is %g from the host's", difference);
+  return s ? s : vendor_time(run_vendor, (void *)runs, FEW, MANY, microseconds);
+}
+
+/* Both ways. CB_ERR_MISSING: there is no cuSPARSE. */
+static enum cb_status time_vendor(struct bed *bed, struct vendor_times *times) {
+  struct vendor_runs runs = {.bed = bed};
+  double *const *host = bed->host;
+  enum cb_status s = CB_OK;
+  for (int i = ROW_SCALES; i <= COLUMN_SCALES && !s; i++)
+    s = cb_device_download(bed->device, host[i], bed->there[i], (size_t)entries_of(bed, i) * sizeof(double), "scales",
+                           &bed->diag);
+  const struct lp_vendor_problem problem = {.csr = &bed->csr, .cost = host[COST], .lower = host[LOWER],
+                                            .upper = host[UPPER], .row_lower = host[ROW_LOWER],
+                                            .row_upper = host[ROW_UPPER], .row_scales = host[ROW_SCALES],
+                                            .column_scales = host[COLUMN_SCALES]};
+  if (!s) s = lp_vendor_open(&runs.vendor, bed->device, &problem, &bed->diag);
+  for (runs.way = 0; runs.way < VENDOR_WAYS && !s; runs.way++) s = time_way(&runs, &times->microseconds[runs.way]);
+  if (!s) snprintf(times->products, sizeof times->products, ", cuSPARSE: %s", lp_vendor_products(runs.vendor));
+  lp_vendor_close(runs.vendor);
+  return s;
+}
+
 /* ---- one matrix */
 
 static double floor_of(const struct bed *bed) {
@@ -198,6 +249,7 @@ static double floor_of(const struct bed *bed) {
 static enum cb_status run(struct bed *bed, const char *name) {
   double few = 0, many = 0, of_a = 0, of_transposed = 0, seconds = 0;
   cbgen_lp_result result = {0};
+  struct vendor_times vendor = {0};
   enum cb_status s = cb_matrix_read(&bed->csr, name, NULL, &bed->diag);
   if (!s) s = make_vectors(bed);
   if (!s) s = make_operators(bed);
@@ -205,11 +257,20 @@ static enum cb_status run(struct bed *bed, const char *name) {
   if (!s) s = check(bed, cbgen_operator_measure(bed->transposed, &of_transposed), cbgen_operator_message(bed->transposed));
   if (!s) s = time_solutions(bed, FEW, &few);
   if (!s) s = time_solutions(bed, MANY, &many);
+  if (!s) s = time_vendor(bed, &vendor);
+  if (s == CB_ERR_MISSING) {
+    fprintf(stderr, "%s: without cuSPARSE: %s\n", name, bed->diag.message);
+    s = CB_OK;
+  }
   if (!s) s = check_solutions(bed, &result, &seconds);
   if (s) return s;
-  printf("%-36.36s %8lld %8lld %9lld %9.2f %9.2f %9.2f  %d iterations in %.2f ms, value %.6g, best %.6g\n", name,
-         (long long)bed->csr.rows, (long long)bed->csr.cols, (long long)bed->csr.nnz, 1e6 * (many - few) / (MANY - FEW),
-         1e6 * (of_a + of_transposed), floor_of(bed), result.iterations, 1e3 * seconds, result.primal_value, bed->best);
+  const double iteration = 1e6 * (many - few) / (MANY - FEW), graph = vendor.microseconds[VENDOR_GRAPH];
+  printf("%-36.36s %8lld %8lld %9lld %9.2f %9.2f %9.2f %9.2f %9.2f %6.2f  %d iterations in %.2f ms, value %.6g, best "
+         "%.6g%s\n",
+         name, (long long)bed->csr.rows, (long long)bed->csr.cols, (long long)bed->csr.nnz, iteration,
+         1e6 * (of_a + of_transposed), floor_of(bed), vendor.microseconds[VENDOR_FROM_HOST], graph,
+         graph > 0 ? iteration / graph : 0, result.iterations, 1e3 * seconds, result.primal_value, bed->best,
+         vendor.products);
   fflush(stdout);
   return CB_OK;
 }
@@ -238,8 +299,8 @@ int main(int count, char **words) {
   struct cb_device *device = NULL;
   int good = 1;
   if (!bench_open(&driver, &device)) return 1;
-  printf("%-36s %8s %8s %9s %9s %9s %9s  (us per iteration)\n", "matrix", "rows", "columns", "nonzeros", "iteration",
-         "products", "floor");
+  printf("%-36s %8s %8s %9s %9s %9s %9s %9s %9s %6s  (us per iteration)\n", "matrix", "rows", "columns", "nonzeros",
+         "iteration", "products", "floor", "vendor", "graph", "share");
   for (int i = 0; count == 1 && standard[i]; i++) good &= run_one(device, standard[i]);
   for (int i = 1; i < count; i++) good &= run_one(device, words[i]);
   bench_close(driver, device);

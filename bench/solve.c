@@ -13,8 +13,8 @@
  * share, and the right side is ones. Jacobi's preconditioner, but for pagerank. An iteration's time is the difference of two solutions of
  * different numbers of iterations, medians of SOLUTIONS: what begins and ends a solution is in neither. "parts" is a
  * product and three vector kernels (bench/solve_parts.cu, read from the current folder), for cg; "vendor" and "graph"
- * are cg by cuSPARSE's fastest SpMV and cuBLAS (solve_vendor.h), whose solutions are compared; "product" the operator's
- * product alone, back to back. "floor" is what an iteration must move (arrays, vectors) at 4.4 TB/s, or from L2 at
+ * are cg, bicgstab and pagerank by cuSPARSE's fastest SpMV and cuBLAS (solve_vendor.h), whose solutions are compared, and
+ * "share" is "solver" of "graph"; "product" the operator's product alone, back to back. "floor" is what an iteration must move (arrays, vectors) at 4.4 TB/s, or from L2 at
  * 8 TB/s, and 0.95 us for each barrier. Then a solution to 1e-8: iterations, and the true residual as the solver tells
  * it and as the host finds it. Solutions are repeated and must have the same bits. The exit status is 1 when anything is
  * wrong. */
@@ -22,14 +22,12 @@
 #include "bench/solve_vendor.h"
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/memory.h"
 #include "cbgen.h"
 #include "codegen/source.h"
 #include "frontend/coo.h"
 #include "frontend/read.h"
 #include "runtime/cuda/driver.h"
-#include "runtime/cuda/nvrtc.h"
 #include "runtime/measure/timer.h"
 
 #include <math.h>
@@ -43,7 +41,7 @@ enum { B, X, D, R, P, Q, PARTIALS, SCALARS };
 
 struct parts {
   struct CUmod_st *module;
-  struct CUfunc_st *begin, *first, *dot, *step, *direction, *ratio;
+  struct CUfunc_st *begin, *first, *dot, *step, *direction;
 };
 
 struct bed {
@@ -150,34 +148,12 @@ static enum cb_status make_operator(struct bed *bed, const char *recipe) {
 
 /* ---- a method of several kernels */
 
-static enum cb_status find(struct bed *bed, struct CUfunc_st **function, const char *name) {
-  return cb_driver_check(bed->driver, bed->driver->call.module_function(function, bed->parts.module, name), &bed->diag,
-                         "find kernel '%s'", name);
-}
-
 static enum cb_status make_parts(struct bed *bed) {
-  const struct cb_nvrtc_options options = {.arch = bed->device->target.arch};
-  struct cb_nvrtc *nvrtc = NULL;
-  struct cb_compiled compiled = {0};
-  struct cb_mapping file = {0};
-  struct cb_text text = {0};
-  enum cb_status s = cb_file_map(&file, "bench/solve_parts.cu", &bed->diag);
-  if (!s) cb_text_add_bytes(&text, file.bytes, file.length);
-  if (!s) s = cb_nvrtc_open(&nvrtc, NULL, &bed->diag);
-  if (!s) s = cb_nvrtc_compile(&compiled, nvrtc, cb_text_string(&text), "solve_parts.cu", &options, &bed->diag);
-  if (!s)
-    s = cb_driver_check(bed->driver, bed->driver->call.module_load(&bed->parts.module, compiled.cubin), &bed->diag,
-                        "load the parts");
-  if (!s) s = find(bed, &bed->parts.begin, "begin");
-  if (!s) s = find(bed, &bed->parts.first, "first");
-  if (!s) s = find(bed, &bed->parts.dot, "dot");
-  if (!s) s = find(bed, &bed->parts.step, "step");
-  if (!s) s = find(bed, &bed->parts.direction, "direction");
-  if (!s) s = find(bed, &bed->parts.ratio, "ratio");
-  cb_compiled_release(&compiled);
-  cb_nvrtc_close(nvrtc);
-  cb_text_release(&text);
-  cb_file_unmap(&file);
+  static const char *const names[] = {"begin", "first", "dot", "step", "direction", NULL};
+  struct CUfunc_st *functions[sizeof names / sizeof *names] = {0};
+  const enum cb_status s =
+      vendor_kernels(&bed->parts.module, functions, names, bed->device, "bench/solve_parts.cu", &bed->diag);
+  bed->parts = (struct parts){bed->parts.module, functions[0], functions[1], functions[2], functions[3], functions[4]};
   return s;
 }
 
@@ -289,25 +265,9 @@ static enum cb_status invert_diagonal(struct bed *bed) {
   return s ? s : cb_device_upload(bed->device, bed->vectors[D], bed->x, bytes, "the diagonal", &bed->diag);
 }
 
-/* Microseconds of an iteration of what `run` does. */
-static enum cb_status time_runs(enum cb_status (*run)(void *user, int iterations), void *user, double *microseconds) {
-  double few[SOLUTIONS], many[SOLUTIONS];
-  enum cb_status s = run(user, FEW);
-  for (int i = 0; i < SOLUTIONS && !s; i++) {
-    double start = cb_seconds();
-    s = run(user, FEW);
-    few[i] = cb_seconds() - start;
-    start = cb_seconds();
-    if (!s) s = run(user, MANY);
-    many[i] = cb_seconds() - start;
-  }
-  if (!s) *microseconds = 1e6 * (cb_median(many, SOLUTIONS) - cb_median(few, SOLUTIONS)) / (MANY - FEW);
-  return s;
-}
-
 static enum cb_status time_parts(struct bed *bed, double *microseconds) {
   enum cb_status s = invert_diagonal(bed);
-  if (!s) s = time_runs(run_parts, bed, microseconds);
+  if (!s) s = vendor_time(run_parts, bed, FEW, MANY, microseconds);
   return s ? s : invert_diagonal(bed);
 }
 
@@ -369,34 +329,42 @@ static enum cb_status run_vendor(void *user, int iterations) {
   return vendor_run(runs->vendor, runs->way, iterations, &runs->bed->diag);
 }
 
-/* What is left of b after FEW iterations, as a share. */
+/* What is left of b after some iterations, as a share; of ranks, what the next iteration would change. */
 static enum cb_status vendor_residual(const struct vendor_runs *runs, double *residual) {
   struct bed *bed = runs->bed;
   double norm;
-  enum cb_status s = vendor_run(runs->vendor, runs->way, FEW, &bed->diag);
+  enum cb_status s = vendor_run(runs->vendor, runs->way, VENDOR_CAPTURED, &bed->diag);
   if (!s)
     s = cb_device_download(bed->device, bed->x, vendor_solution(runs->vendor), (size_t)bed->csr.rows * sizeof(double),
                            "x", &bed->diag);
-  *residual = s ? 0 : bench_residual(&bed->csr, bed->b, bed->x, &norm);
+  *residual = s           ? 0
+              : bed->ranks ? host_change(bed, &norm)
+                           : bench_residual(&bed->csr, bed->b, bed->x, &norm);
   return s;
 }
 
 /* Both ways; after as many iterations they have come as far as each other. */
-static enum cb_status time_vendor(struct bed *bed, struct timing *timing) {
+static enum cb_status time_ways(struct bed *bed, const char *method, struct timing *timing) {
   struct vendor_runs runs = {.bed = bed};
   double left[VENDOR_WAYS] = {0};
-  enum cb_status s = invert_diagonal(bed);
-  if (!s)
-    s = vendor_open(&runs.vendor, bed->device, &bed->csr, bed->vectors[B], bed->vectors[D], bed->parts.ratio, &bed->diag);
+  enum cb_status s =
+      vendor_open(&runs.vendor, bed->device, method, &bed->csr, bed->vectors[B], bed->vectors[D], &bed->diag);
   for (runs.way = 0; runs.way < VENDOR_WAYS && !s; runs.way++) {
     s = vendor_residual(&runs, &left[runs.way]);
-    if (!s) s = time_runs(run_vendor, &runs, &timing->vendor[runs.way]);
+    if (!s) s = vendor_time(run_vendor, &runs, FEW, MANY, &timing->vendor[runs.way]);
   }
-  if (!s) snprintf(timing->vendor_product, sizeof timing->vendor_product, "%s", vendor_product(runs.vendor));
+  if (!s) snprintf(timing->vendor_product, sizeof timing->vendor_product, "%s", vendor_spmv(runs.vendor));
   if (!s && !(left[0] < 1 && fabs(left[1] - left[0]) <= 1e-6 * left[0] + 1e-12))
     s = cb_fail(&bed->diag, CB_ERR_WRONG, "residuals of %g and, by a graph, %g", left[0], left[1]);
   vendor_close(runs.vendor);
-  return s ? s : invert_diagonal(bed);
+  return s;
+}
+
+/* D holds the diagonal's inverse meanwhile. */
+static enum cb_status time_vendor(struct bed *bed, const char *method, struct timing *timing) {
+  enum cb_status s = bed->ranks ? CB_OK : invert_diagonal(bed);
+  if (!s) s = time_ways(bed, method, timing);
+  return s || bed->ranks ? s : invert_diagonal(bed);
 }
 
 /* ---- one matrix */
@@ -424,10 +392,10 @@ static double floor_of(const struct bed *bed, const char *method) {
 
 static void print(struct bed *bed, const char *method, const char *name, const char *form, const struct timing *timing,
                   const char *solution) {
-  const double floor = floor_of(bed, method);
-  printf("%-9s %-30.30s %9lld %10lld %-10s %9.2f %9.2f %9.2f %9.2f %9.2f %9.2f  %s\n", method, name,
+  const double floor = floor_of(bed, method), graph = timing->vendor[VENDOR_GRAPH];
+  printf("%-9s %-30.30s %9lld %10lld %-10s %9.2f %9.2f %9.2f %9.2f %6.2f %9.2f %9.2f  %s\n", method, name,
          (long long)bed->csr.rows, (long long)bed->csr.nnz, form, timing->solver, timing->parts,
-         timing->vendor[VENDOR_SCALARS_ON_HOST], timing->vendor[VENDOR_GRAPH], timing->product, floor, solution);
+         timing->vendor[VENDOR_FROM_HOST], graph, graph > 0 ? timing->solver / graph : 0, timing->product, floor, solution);
   fflush(stdout);
   if (!bed->json) return;
   fprintf(bed->json,
@@ -436,7 +404,7 @@ static void print(struct bed *bed, const char *method, const char *name, const c
           "\"vendor_product\": \"%s\", \"product_us\": %.3f, \"floor_us\": %.3f, \"make_ms\": %.2f, "
           "\"plan\": \"%s\", \"solution\": \"%s\"}\n",
           method, name, (long long)bed->csr.rows, (long long)bed->csr.nnz, form, timing->solver, timing->parts,
-          timing->vendor[VENDOR_SCALARS_ON_HOST], timing->vendor[VENDOR_GRAPH], timing->vendor_product, timing->product, floor,
+          timing->vendor[VENDOR_FROM_HOST], timing->vendor[VENDOR_GRAPH], timing->vendor_product, timing->product, floor,
           timing->first, cbgen_operator_plan(bed->op), solution);
   fflush(bed->json);
 }
@@ -615,9 +583,11 @@ static enum cb_status run(struct bed *bed, const char *method, const char *name,
     fprintf(stderr, "%s: without parts: %s\n", name, bed->diag.message);
     s = check(bed, cbgen_diagonal(bed->context, &bed->view, at(bed, D)), cbgen_message(bed->context));
   }
-  if (!s && is_cg && !bed->only_checks && bed->parts.ratio && time_vendor(bed, &timing)) {
-    fprintf(stderr, "%s: without cuSPARSE and cuBLAS: %s\n", name, bed->diag.message);
-    s = check(bed, cbgen_diagonal(bed->context, &bed->view, at(bed, D)), cbgen_message(bed->context));
+  if (!s && vendor_has(method) && !bed->only_checks) {
+    s = time_vendor(bed, method, &timing);
+    if (s) fprintf(stderr, "%s: without cuSPARSE and cuBLAS: %s\n", name, bed->diag.message);
+    failed = s && s != CB_ERR_MISSING;
+    s = bed->ranks ? CB_OK : check(bed, cbgen_diagonal(bed->context, &bed->view, at(bed, D)), cbgen_message(bed->context));
   }
   for (const char *at_list = list; at_list && !s; at_list = strchr(at_list, ',') ? strchr(at_list, ',') + 1 : NULL) {
     char form[24];
@@ -660,8 +630,8 @@ int main(int count, char **words) {
   }
   FILE *json = json_path ? fopen(json_path, "w") : NULL;
   if (!bench_open(&driver, &device)) return 1;
-  printf("%-9s %-30s %9s %10s %-10s %9s %9s %9s %9s %9s %9s  (us per iteration)\n", "method", "matrix", "rows", "nonzeros",
-         "form", "solver", "parts", "vendor", "graph", "product", "floor");
+  printf("%-9s %-30s %9s %10s %-10s %9s %9s %9s %9s %6s %9s %9s  (us per iteration)\n", "method", "matrix", "rows", "nonzeros",
+         "form", "solver", "parts", "vendor", "graph", "share", "product", "floor");
   for (int i = 0; word == count && standard[i]; i++) good &= run_one(device, standard[i], recipe, forms, only_checks, json);
   for (; word < count; word++) good &= run_one(device, words[word], recipe, forms, only_checks, json);
   if (json) fclose(json);

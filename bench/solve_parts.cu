@@ -70,11 +70,3 @@ extern "C" __global__ void direction(double *p, const double *r, const double *d
   for (int i = kThreads * blockIdx.x + threadIdx.x; i < n; i += kThreads * gridDim.x) p[i] = d[i] * r[i] + beta * p[i];
   if (blockIdx.x == 0 && threadIdx.x == 0) scalars[1 - parity] = rz;
 }
-
-// For solve_vendor.c: quotient = a / b, and minus that, and what a was, where there is a place for it.
-extern "C" __global__ void ratio(const double *a, const double *b, double *quotient, double *minus, double *keep) {
-  const double given = *a, value = given / *b;
-  *quotient = value;
-  if (minus) *minus = -value;
-  if (keep) *keep = given;
-}

@@ -2,15 +2,15 @@
 /* See solve_vendor.h. */
 #include "bench/solve_vendor.h"
 
-#include "base/clock.h"
 #include "base/memory.h"
 #include "runtime/cuda/library.h"
-#include "runtime/measure/cusparse.h"
 
 #include <stddef.h>
+#include <string.h>
 
 enum { SIDE_LEFT = 0, POINTERS_ON_HOST = 0, POINTERS_ON_DEVICE = 1 }; /* cublasSideMode_t, cublasPointerMode_t */
-enum { TRIED = 20 };                                                   /* products of each kind */
+enum { THREADS = 256 };
+static const double damping = 0.85;
 
 struct cublasContext;
 struct calls {
@@ -18,6 +18,7 @@ struct calls {
   int (*destroy)(struct cublasContext *handle);
   int (*set_stream)(struct cublasContext *handle, struct CUstream_st *stream);
   int (*set_pointers)(struct cublasContext *handle, int mode);
+  int (*asum)(struct cublasContext *handle, int n, const void *x, int x_step, void *result);
   int (*dot)(struct cublasContext *handle, int n, const void *x, int x_step, const void *y, int y_step, void *result);
   int (*axpy)(struct cublasContext *handle, int n, const void *alpha, const void *x, int x_step, void *y, int y_step);
   int (*scal)(struct cublasContext *handle, int n, const void *alpha, void *x, int x_step);
@@ -29,6 +30,7 @@ static const struct cb_library_symbol symbols[] = {CALL(create, "cublasCreate_v2
                                                    CALL(destroy, "cublasDestroy_v2"),
                                                    CALL(set_stream, "cublasSetStream_v2"),
                                                    CALL(set_pointers, "cublasSetPointerMode_v2"),
+                                                   CALL(asum, "cublasDasum_v2"),
                                                    CALL(dot, "cublasDdot_v2"),
                                                    CALL(axpy, "cublasDaxpy_v2"),
                                                    CALL(scal, "cublasDscal_v2"),
@@ -42,188 +44,257 @@ static const struct cb_library_search search = {.what = "cuBLAS",
                                                 .names = names,
                                                 .wheels = wheels};
 
-enum { P, Q, X, R, Z, VECTORS };
-enum { PQ, RZ, ALPHA, MINUS_ALPHA, BETA, NEW_RZ, ONE, SCALARS }; /* on the device */
+/* Vectors: x, the residual, the direction; z = r / diagonal, and q = A p; of bicgstab also y = p / diagonal, q = A y, and
+ * t = A z, the shadow of r; of pagerank t, the change. */
+enum { X, R, P, Z, Q, Y, T, SHADOW, VECTORS };
+enum { PQ, RZ, ALPHA, MINUS_ALPHA, BETA, NEW_RZ, ONE, TS, TT, OMEGA, MINUS_OMEGA, FACTOR, RR, SCALARS };
+enum { NO_SCALAR = -1 };
 
+struct method;
 struct vendor {
   const struct cb_device *device;
   const struct cb_driver *driver;
+  const struct method *method;
   struct cb_library library;
   struct calls call;
   struct cublasContext *blas;
   struct cb_cusparse *cusparse;
-  struct cb_baselines *baselines;
-  int fastest, rows;
+  struct vendor_product products[2];
+  int rows;
+  int on_host;             /* scalars are: `numbers`; else `scalars` */
+  double numbers[SCALARS];
   cb_device_ptr b, inverses, vectors[VECTORS], scalars;
-  struct CUfunc_st *ratio;
+  struct CUmod_st *module;
+  struct CUfunc_st *kernels[2];
   struct CUstream_st *stream;
-  struct CUgraphExec_st *iteration;
+  struct CUgraphExec_st *iterations;
+};
+enum { RATIO, RANKS };
+
+struct method {
+  const char *name;
+  struct {
+    int from, to;
+  } products[2]; /* from == to: there is none */
+  enum cb_status (*begin)(struct vendor *vendor, struct cb_diag *diag); /* with scalars on the host */
+  enum cb_status (*iterate)(struct vendor *vendor, struct cb_diag *diag);
 };
 
 static void *at(cb_device_ptr pointer) { return (void *)(uintptr_t)pointer; }
-static cb_device_ptr scalar(const struct vendor *vendor, int which) {
-  return vendor->scalars + (cb_device_ptr)which * sizeof(double);
+
+static cb_device_ptr on_device(const struct vendor *vendor, int scalar) {
+  return scalar == NO_SCALAR ? 0 : vendor->scalars + (cb_device_ptr)scalar * sizeof(double);
+}
+
+static void *place(struct vendor *vendor, int scalar) {
+  return vendor->on_host ? &vendor->numbers[scalar] : at(on_device(vendor, scalar));
 }
 
 static enum cb_status blas(int result, const char *what, struct cb_diag *diag) {
   return result ? cb_fail(diag, CB_ERR_DEVICE, "cuBLAS cannot %s: status %d", what, result) : CB_OK;
 }
 
-/* ---- an iteration */
-
-static enum cb_status multiply(struct vendor *vendor, struct cb_diag *diag) {
-  return cb_baseline_multiply(vendor->baselines, vendor->fastest, 1, 0, vendor->stream, diag);
+static enum cb_status check(const struct vendor *vendor, cb_cu_result result, const char *what, struct cb_diag *diag) {
+  return cb_driver_check(vendor->driver, result, diag, "%s", what);
 }
 
-static enum cb_status dot(struct vendor *vendor, int x, int y, void *result, struct cb_diag *diag) {
+/* ---- what iterations are made of */
+
+static enum cb_status scalars_on(struct vendor *vendor, int host, struct cb_diag *diag) {
+  vendor->on_host = host;
+  return blas(vendor->call.set_pointers(vendor->blas, host ? POINTERS_ON_HOST : POINTERS_ON_DEVICE), "take scalars", diag);
+}
+
+static enum cb_status multiply(struct vendor *vendor, int product, struct cb_diag *diag) {
+  return vendor_multiply(&vendor->products[product], vendor->stream, diag);
+}
+
+static enum cb_status dot(struct vendor *vendor, int x, int y, int result, struct cb_diag *diag) {
   const cb_device_ptr *v = vendor->vectors;
-  return blas(vendor->call.dot(vendor->blas, vendor->rows, at(v[x]), 1, at(v[y]), 1, result), "multiply vectors", diag);
+  return blas(vendor->call.dot(vendor->blas, vendor->rows, at(v[x]), 1, at(v[y]), 1, place(vendor, result)),
+              "multiply vectors", diag);
 }
 
-static enum cb_status axpy(struct vendor *vendor, const void *alpha, int x, int y, struct cb_diag *diag) {
+static enum cb_status sizes(struct vendor *vendor, int x, int result, struct cb_diag *diag) {
+  return blas(vendor->call.asum(vendor->blas, vendor->rows, at(vendor->vectors[x]), 1, place(vendor, result)),
+              "add sizes", diag);
+}
+
+static enum cb_status axpy(struct vendor *vendor, int alpha, int x, int y, struct cb_diag *diag) {
   const cb_device_ptr *v = vendor->vectors;
-  return blas(vendor->call.axpy(vendor->blas, vendor->rows, alpha, at(v[x]), 1, at(v[y]), 1), "add vectors", diag);
+  return blas(vendor->call.axpy(vendor->blas, vendor->rows, place(vendor, alpha), at(v[x]), 1, at(v[y]), 1), "add vectors",
+              diag);
 }
 
-/* z = r, each entry times that of `inverses`. */
-static enum cb_status precondition(struct vendor *vendor, struct cb_diag *diag) {
+static enum cb_status scale(struct vendor *vendor, int alpha, int x, struct cb_diag *diag) {
+  return blas(vendor->call.scal(vendor->blas, vendor->rows, place(vendor, alpha), at(vendor->vectors[x]), 1),
+              "scale a vector", diag);
+}
+
+/* to = from, each entry times that of `inverses`. */
+static enum cb_status precondition(struct vendor *vendor, int from, int to, struct cb_diag *diag) {
   const int n = vendor->rows;
-  return blas(vendor->call.dgmm(vendor->blas, SIDE_LEFT, n, 1, at(vendor->vectors[R]), n, at(vendor->inverses), 1,
-                                at(vendor->vectors[Z]), n),
+  return blas(vendor->call.dgmm(vendor->blas, SIDE_LEFT, n, 1, at(vendor->vectors[from]), n, at(vendor->inverses), 1,
+                                at(vendor->vectors[to]), n),
               "scale rows", diag);
 }
 
-/* p = z + beta p */
-static enum cb_status turn(struct vendor *vendor, const void *beta, const void *one, struct cb_diag *diag) {
-  const enum cb_status s =
-      blas(vendor->call.scal(vendor->blas, vendor->rows, beta, at(vendor->vectors[P]), 1), "scale a vector", diag);
-  return s ? s : axpy(vendor, one, Z, P, diag);
+static enum cb_status copy(struct vendor *vendor, cb_device_ptr from, int to, struct cb_diag *diag) {
+  const size_t bytes = (size_t)vendor->rows * sizeof(double);
+  return check(vendor, vendor->driver->call.copy_on_device(vendor->vectors[to], from, bytes, vendor->stream),
+               "copy a vector", diag);
 }
 
-static enum cb_status iterate_on_host(struct vendor *vendor, double *rz, struct cb_diag *diag) {
-  const double one = 1;
-  double pq = 0, next = 0;
-  enum cb_status s = multiply(vendor, diag);
-  if (!s) s = dot(vendor, P, Q, &pq, diag);
-  const double alpha = *rz / pq, minus = -alpha;
-  if (!s) s = axpy(vendor, &alpha, P, X, diag);
-  if (!s) s = axpy(vendor, &minus, Q, R, diag);
-  if (!s) s = precondition(vendor, diag);
-  if (!s) s = dot(vendor, R, Z, &next, diag);
-  const double beta = next / *rz;
-  if (!s) s = turn(vendor, &beta, &one, diag);
-  *rz = next;
-  return s;
-}
-
-/* quotient = a / b, minus = -a / b; keep = a unless it is 0. */
-static enum cb_status divide(struct vendor *vendor, int a, int b, int quotient, int minus, int keep,
+/* quotient = a / b, `times` a number; minus that; keep = what a was. Each of the last three may be NO_SCALAR. */
+static enum cb_status divide(struct vendor *vendor, int a, int b, int times, int quotient, int minus, int keep,
                              struct cb_diag *diag) {
-  cb_device_ptr from = scalar(vendor, a), by = scalar(vendor, b), to = scalar(vendor, quotient),
-                negative = minus < 0 ? 0 : scalar(vendor, minus), kept = keep < 0 ? 0 : scalar(vendor, keep);
-  void *parameters[] = {&from, &by, &to, &negative, &kept};
-  return cb_driver_check(vendor->driver,
-                         vendor->driver->call.launch(vendor->ratio, 1, 1, 1, 1, 1, 1, 0, vendor->stream, parameters, NULL),
-                         diag, "launch a division");
+  double *n = vendor->numbers;
+  cb_device_ptr places[] = {on_device(vendor, a),        on_device(vendor, b),     on_device(vendor, times),
+                            on_device(vendor, quotient), on_device(vendor, minus), on_device(vendor, keep)};
+  void *parameters[] = {&places[0], &places[1], &places[2], &places[3], &places[4], &places[5]};
+  if (!vendor->on_host)
+    return check(vendor,
+                 vendor->driver->call.launch(vendor->kernels[RATIO], 1, 1, 1, 1, 1, 1, 0, vendor->stream, parameters, NULL),
+                 "launch a division", diag);
+  const double given = n[a];
+  n[quotient] = given / n[b] * (times == NO_SCALAR ? 1 : n[times]);
+  if (minus != NO_SCALAR) n[minus] = -n[quotient];
+  if (keep != NO_SCALAR) n[keep] = given;
+  return CB_OK;
 }
 
-static enum cb_status iterate_on_device(struct vendor *vendor, struct cb_diag *diag) {
-  enum cb_status s = multiply(vendor, diag);
-  if (!s) s = dot(vendor, P, Q, at(scalar(vendor, PQ)), diag);
-  if (!s) s = divide(vendor, RZ, PQ, ALPHA, MINUS_ALPHA, -1, diag);
-  if (!s) s = axpy(vendor, at(scalar(vendor, ALPHA)), P, X, diag);
-  if (!s) s = axpy(vendor, at(scalar(vendor, MINUS_ALPHA)), Q, R, diag);
-  if (!s) s = precondition(vendor, diag);
-  if (!s) s = dot(vendor, R, Z, at(scalar(vendor, NEW_RZ)), diag);
-  if (!s) s = divide(vendor, NEW_RZ, RZ, BETA, -1, RZ, diag);
-  return s ? s : turn(vendor, at(scalar(vendor, BETA)), at(scalar(vendor, ONE)), diag);
+/* ---- cg */
+
+static enum cb_status begin_cg(struct vendor *vendor, struct cb_diag *diag) {
+  enum cb_status s = copy(vendor, vendor->b, R, diag);
+  if (!s) s = precondition(vendor, R, Z, diag);
+  if (!s) s = copy(vendor, vendor->vectors[Z], P, diag);
+  return s ? s : dot(vendor, R, Z, RZ, diag);
 }
+
+static enum cb_status iterate_cg(struct vendor *vendor, struct cb_diag *diag) {
+  enum cb_status s = multiply(vendor, 0, diag);
+  if (!s) s = dot(vendor, P, Q, PQ, diag);
+  if (!s) s = divide(vendor, RZ, PQ, NO_SCALAR, ALPHA, MINUS_ALPHA, NO_SCALAR, diag);
+  if (!s) s = axpy(vendor, ALPHA, P, X, diag);
+  if (!s) s = axpy(vendor, MINUS_ALPHA, Q, R, diag);
+  if (!s) s = precondition(vendor, R, Z, diag);
+  if (!s) s = dot(vendor, R, Z, NEW_RZ, diag);
+  if (!s) s = divide(vendor, NEW_RZ, RZ, NO_SCALAR, BETA, NO_SCALAR, RZ, diag);
+  if (!s) s = scale(vendor, BETA, P, diag);
+  return s ? s : axpy(vendor, ONE, Z, P, diag);
+}
+
+/* ---- bicgstab: RZ is the product of the shadow and r, PQ that with q; s stands where r was */
+
+static enum cb_status begin_bicgstab(struct vendor *vendor, struct cb_diag *diag) {
+  enum cb_status s = copy(vendor, vendor->b, R, diag);
+  if (!s) s = copy(vendor, vendor->b, SHADOW, diag);
+  if (!s) s = copy(vendor, vendor->b, P, diag);
+  return s ? s : dot(vendor, SHADOW, R, RZ, diag);
+}
+
+static enum cb_status iterate_bicgstab(struct vendor *vendor, struct cb_diag *diag) {
+  enum cb_status s = precondition(vendor, P, Y, diag);
+  if (!s) s = multiply(vendor, 0, diag);
+  if (!s) s = dot(vendor, SHADOW, Q, PQ, diag);
+  if (!s) s = divide(vendor, RZ, PQ, NO_SCALAR, ALPHA, MINUS_ALPHA, NO_SCALAR, diag);
+  if (!s) s = axpy(vendor, MINUS_ALPHA, Q, R, diag);
+  if (!s) s = precondition(vendor, R, Z, diag);
+  if (!s) s = multiply(vendor, 1, diag);
+  if (!s) s = dot(vendor, T, R, TS, diag);
+  if (!s) s = dot(vendor, T, T, TT, diag);
+  if (!s) s = divide(vendor, TS, TT, NO_SCALAR, OMEGA, MINUS_OMEGA, NO_SCALAR, diag);
+  if (!s) s = axpy(vendor, ALPHA, Y, X, diag);
+  if (!s) s = axpy(vendor, OMEGA, Z, X, diag);
+  if (!s) s = axpy(vendor, MINUS_OMEGA, T, R, diag);
+  if (!s) s = dot(vendor, R, R, RR, diag);
+  if (!s) s = dot(vendor, SHADOW, R, NEW_RZ, diag);
+  if (!s) s = divide(vendor, ALPHA, OMEGA, NO_SCALAR, FACTOR, NO_SCALAR, NO_SCALAR, diag);
+  if (!s) s = divide(vendor, NEW_RZ, RZ, FACTOR, BETA, NO_SCALAR, RZ, diag);
+  if (!s) s = axpy(vendor, MINUS_OMEGA, Q, P, diag);
+  if (!s) s = scale(vendor, BETA, P, diag);
+  return s ? s : axpy(vendor, ONE, R, P, diag);
+}
+
+/* ---- pagerank: b is ones */
+
+static enum cb_status begin_pagerank(struct vendor *vendor, struct cb_diag *diag) {
+  vendor->numbers[FACTOR] = 1.0 / vendor->rows;
+  const enum cb_status s = copy(vendor, vendor->b, X, diag);
+  return s ? s : scale(vendor, FACTOR, X, diag);
+}
+
+static enum cb_status iterate_pagerank(struct vendor *vendor, struct cb_diag *diag) {
+  const int on_host = vendor->on_host;
+  const unsigned blocks = (unsigned)(vendor->rows + THREADS - 1) / THREADS;
+  cb_device_ptr *v = vendor->vectors, handed = on_device(vendor, PQ);
+  double share = damping;
+  enum cb_status s = multiply(vendor, 0, diag);
+  if (!s) s = scalars_on(vendor, 0, diag); /* the host need not know it */
+  if (!s) s = sizes(vendor, Q, PQ, diag);
+  if (!s)
+    s = check(vendor,
+              vendor->driver->call.launch(vendor->kernels[RANKS], blocks, 1, 1, THREADS, 1, 1, 0, vendor->stream,
+                                          (void *[]){&v[Q], &handed, &share, &v[X], &v[T], &vendor->rows}, NULL),
+              "launch new ranks", diag);
+  if (!s) s = scalars_on(vendor, on_host, diag);
+  return s ? s : sizes(vendor, T, RR, diag);
+}
+
+static const struct method methods[] = {{"cg", {{P, Q}, {X, X}}, begin_cg, iterate_cg},
+                                        {"bicgstab", {{Y, Q}, {Z, T}}, begin_bicgstab, iterate_bicgstab},
+                                        {"pagerank", {{X, Q}, {X, X}}, begin_pagerank, iterate_pagerank}};
+enum { METHODS = sizeof methods / sizeof *methods };
+
+static const struct method *find_method(const char *name) {
+  int m = 0;
+  while (m < METHODS && strcmp(methods[m].name, name) != 0) m++;
+  return m < METHODS ? &methods[m] : NULL;
+}
+
+int vendor_has(const char *method) { return find_method(method) != NULL; }
 
 /* ---- a solution */
 
-/* x = 0, r = b, z = r / diagonal, p = z; *rz and its place on the device: r z. */
-static enum cb_status begin(struct vendor *vendor, double *rz, struct cb_diag *diag) {
-  const size_t bytes = (size_t)vendor->rows * sizeof(double);
-  const struct cb_driver_calls *call = &vendor->driver->call;
-  const cb_device_ptr *v = vendor->vectors;
-  const double one = 1;
-  enum cb_status s = blas(vendor->call.set_pointers(vendor->blas, POINTERS_ON_HOST), "take scalars", diag);
-  if (!s) s = cb_driver_check(vendor->driver, call->fill_bytes_async(v[X], 0, bytes, vendor->stream), diag, "clear x");
-  if (!s) s = cb_driver_check(vendor->driver, call->copy_on_device(v[R], vendor->b, bytes, vendor->stream), diag, "copy b");
-  if (!s) s = precondition(vendor, diag);
-  if (!s) s = cb_driver_check(vendor->driver, call->copy_on_device(v[P], v[Z], bytes, vendor->stream), diag, "copy z");
-  if (!s) s = dot(vendor, R, Z, rz, diag);
-  if (!s) s = cb_device_upload(vendor->device, scalar(vendor, RZ), rz, sizeof *rz, "a number", diag);
-  return s ? s : cb_device_upload(vendor->device, scalar(vendor, ONE), &one, sizeof one, "a number", diag);
+static enum cb_status iterate(void *user, struct cb_diag *diag) {
+  struct vendor *vendor = user;
+  return vendor->method->iterate(vendor, diag);
 }
 
-static enum cb_status wait(const struct vendor *vendor, struct cb_diag *diag) {
-  return cb_driver_check(vendor->driver, vendor->driver->call.stream_synchronize(vendor->stream), diag, "wait for a solution");
+/* Scalars begin on the host, and go where the way wants them. */
+static enum cb_status begin(struct vendor *vendor, enum vendor_way way, struct cb_diag *diag) {
+  const size_t bytes = (size_t)vendor->rows * sizeof(double);
+  enum cb_status s = scalars_on(vendor, 1, diag);
+  vendor->numbers[ONE] = 1;
+  if (!s)
+    s = check(vendor, vendor->driver->call.fill_bytes_async(vendor->vectors[X], 0, bytes, vendor->stream), "clear x", diag);
+  if (!s) s = vendor->method->begin(vendor, diag);
+  if (!s && way == VENDOR_GRAPH)
+    s = cb_device_upload(vendor->device, vendor->scalars, vendor->numbers, sizeof vendor->numbers, "numbers", diag);
+  return s;
 }
 
 enum cb_status vendor_run(struct vendor *vendor, enum vendor_way way, int iterations, struct cb_diag *diag) {
-  double rz = 0;
-  enum cb_status s = begin(vendor, &rz, diag);
-  for (int i = 0; i < iterations && !s; i++)
-    s = way == VENDOR_GRAPH ? cb_driver_check(vendor->driver,
-                                              vendor->driver->call.graph_launch(vendor->iteration, vendor->stream), diag,
-                                              "launch an iteration")
-                            : iterate_on_host(vendor, &rz, diag);
-  return s ? s : wait(vendor, diag);
+  const int at_once = way == VENDOR_GRAPH ? VENDOR_CAPTURED : 1;
+  enum cb_status s = begin(vendor, way, diag);
+  for (int i = 0; i < iterations && !s; i += at_once)
+    s = way == VENDOR_GRAPH ? check(vendor, vendor->driver->call.graph_launch(vendor->iterations, vendor->stream),
+                                    "launch iterations", diag)
+                            : iterate(vendor, diag);
+  return s ? s : check(vendor, vendor->driver->call.stream_synchronize(vendor->stream), "wait for a solution", diag);
 }
 
 /* ---- life */
 
-static enum cb_status capture(struct vendor *vendor, struct cb_diag *diag) {
-  const struct cb_driver *driver = vendor->driver;
-  struct CUgraph_st *graph = NULL, *captured = NULL;
-  if (!cb_driver_has_conditions(driver)) return cb_fail(diag, CB_ERR_MISSING, "the driver has no graphs");
-  enum cb_status s = blas(vendor->call.set_pointers(vendor->blas, POINTERS_ON_DEVICE), "take scalars", diag);
-  if (!s) s = cb_driver_check(driver, driver->call.graph_create(&graph, 0), diag, "make a graph");
-  if (s) return s;
-  s = cb_driver_check(driver, driver->call.capture_begin(vendor->stream, graph, NULL, NULL, 0, CB_CU_CAPTURE_OF_THREAD),
-                      diag, "begin a capture");
-  if (!s) {
-    s = iterate_on_device(vendor, diag);
-    const enum cb_status ended =
-        cb_driver_check(driver, driver->call.capture_end(vendor->stream, &captured), s ? NULL : diag, "end a capture");
-    if (!s) s = ended;
-  }
-  if (!s)
-    s = cb_driver_check(driver, driver->call.graph_instantiate(&vendor->iteration, graph, 0), diag, "instantiate a graph");
-  driver->call.graph_destroy(graph);
-  return s;
-}
-
-/* The one of whose products so many take the least time. */
-static enum cb_status choose(struct vendor *vendor, struct cb_diag *diag) {
-  double least = 0;
-  vendor->fastest = -1;
-  for (int i = 0; i < cb_baselines_count(vendor->baselines); i++) {
-    double start = 0;
-    enum cb_status s = CB_OK;
-    if (!cb_baselines_get(vendor->baselines, i)->applies) continue;
-    for (int k = -3; k < TRIED && !s; k++) {
-      if (!k && (s = wait(vendor, diag)) == CB_OK) start = cb_seconds();
-      if (!s) s = cb_baseline_multiply(vendor->baselines, i, 1, 0, vendor->stream, diag);
-    }
-    if (!s) s = wait(vendor, diag);
-    if (s) return s;
-    const double seconds = cb_seconds() - start;
-    if (vendor->fastest >= 0 && seconds >= least) continue;
-    vendor->fastest = i;
-    least = seconds;
-  }
-  return vendor->fastest < 0 ? cb_fail(diag, CB_ERR_UNSUPPORTED, "cuSPARSE multiplies this matrix in no way") : CB_OK;
-}
-
 static enum cb_status make(struct vendor *vendor, const struct cb_csr *csr, struct cb_diag *diag) {
+  static const char *const kernels[] = {"ratio", "ranks", NULL};
   const struct cb_device *device = vendor->device;
   const size_t bytes = ((size_t)csr->rows + CB_BASELINE_PADDING) * sizeof(double);
-  const struct cb_types types = {CB_F64, CB_F64, CB_F64};
-  enum cb_status s = cb_library_open(&vendor->library, &search, NULL, symbols, &vendor->call, diag);
+  enum cb_status s = vendor_kernels(&vendor->module, vendor->kernels, kernels, device, "bench/solve_vendor.cu", diag);
+  if (!s) s = cb_library_open(&vendor->library, &search, NULL, symbols, &vendor->call, diag);
   if (!s) s = blas(vendor->call.create(&vendor->blas), "start", diag);
-  if (!s) s = cb_driver_check(vendor->driver, vendor->driver->call.stream_create(&vendor->stream, 0), diag, "make a stream");
+  if (!s) s = check(vendor, vendor->driver->call.stream_create(&vendor->stream, 0), "make a stream", diag);
   if (!s) s = blas(vendor->call.set_stream(vendor->blas, vendor->stream), "take a stream", diag);
   for (int i = 0; i < VECTORS && !s; i++) {
     s = cb_device_alloc(device, &vendor->vectors[i], bytes, "a vector", diag);
@@ -231,24 +302,29 @@ static enum cb_status make(struct vendor *vendor, const struct cb_csr *csr, stru
   }
   if (!s) s = cb_device_alloc(device, &vendor->scalars, SCALARS * sizeof(double), "numbers", diag);
   if (!s) s = cb_cusparse_open(&vendor->cusparse, device, NULL, diag);
-  if (!s)
-    s = cb_baselines_open(&vendor->baselines, vendor->cusparse, csr, cb_baseline_types(types), vendor->vectors[P],
-                          vendor->vectors[Q], diag);
-  if (!s) s = choose(vendor, diag);
-  return s ? s : capture(vendor, diag);
+  for (int i = 0; i < 2 && !s; i++) {
+    const int from = vendor->method->products[i].from, to = vendor->method->products[i].to;
+    if (from != to)
+      s = vendor_product_open(&vendor->products[i], vendor->cusparse, csr, vendor->vectors[from], vendor->vectors[to],
+                              vendor->stream, diag);
+  }
+  if (!s) s = scalars_on(vendor, 0, diag);
+  return s ? s
+           : vendor_capture(&vendor->iterations, vendor->driver, vendor->stream, VENDOR_CAPTURED, iterate, vendor, diag);
 }
 
-enum cb_status vendor_open(struct vendor **out, const struct cb_device *device, const struct cb_csr *csr,
-                           cb_device_ptr b, cb_device_ptr inverses, struct CUfunc_st *ratio, struct cb_diag *diag) {
+enum cb_status vendor_open(struct vendor **out, const struct cb_device *device, const char *method,
+                           const struct cb_csr *csr, cb_device_ptr b, cb_device_ptr inverses, struct cb_diag *diag) {
   struct vendor *vendor = *out = cb_calloc(1, sizeof *vendor);
   if (!vendor) return cb_fail_memory(diag, "a solver", sizeof *vendor);
   vendor->device = device;
   vendor->driver = device->driver;
+  vendor->method = find_method(method);
   vendor->rows = (int)csr->rows;
   vendor->b = b;
   vendor->inverses = inverses;
-  vendor->ratio = ratio;
-  const enum cb_status s = make(vendor, csr, diag);
+  const enum cb_status s =
+      vendor->method ? make(vendor, csr, diag) : cb_fail(diag, CB_ERR_UNSUPPORTED, "'%s' is not here", method);
   if (!s) return CB_OK;
   vendor_close(vendor);
   *out = NULL;
@@ -257,19 +333,18 @@ enum cb_status vendor_open(struct vendor **out, const struct cb_device *device, 
 
 void vendor_close(struct vendor *vendor) {
   if (!vendor) return;
-  if (vendor->iteration) vendor->driver->call.graph_exec_destroy(vendor->iteration);
-  cb_baselines_close(vendor->baselines);
+  if (vendor->iterations) vendor->driver->call.graph_exec_destroy(vendor->iterations);
+  for (int i = 0; i < 2; i++) vendor_product_release(&vendor->products[i]);
   cb_cusparse_close(vendor->cusparse);
   if (vendor->blas) vendor->call.destroy(vendor->blas);
   if (vendor->stream) vendor->driver->call.stream_destroy(vendor->stream);
+  if (vendor->module) vendor->driver->call.module_unload(vendor->module);
   for (int i = 0; i < VECTORS; i++) cb_device_free(vendor->device, vendor->vectors[i]);
   cb_device_free(vendor->device, vendor->scalars);
   if (vendor->library.handle) cb_library_close(&vendor->library);
   cb_free(vendor);
 }
 
-const char *vendor_product(const struct vendor *vendor) {
-  return cb_baselines_get(vendor->baselines, vendor->fastest)->name;
-}
+const char *vendor_spmv(const struct vendor *vendor) { return vendor_product_name(&vendor->products[0]); }
 
 cb_device_ptr vendor_solution(const struct vendor *vendor) { return vendor->vectors[X]; }

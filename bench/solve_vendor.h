@@ -1,27 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-/* CG with Jacobi's preconditioner as an application writes it around NVIDIA's libraries: the fastest SpMV that cuSPARSE
- * has for the matrix, and cuBLAS for the vectors. Once with scalars on the host, which waits twice in an iteration, once
- * with scalars on the device and an iteration captured as a CUDA graph, which is launched again and again. */
+/* Methods of bench/solve.c as an application writes them around NVIDIA's libraries: the fastest SpMV that cuSPARSE has for
+ * the matrix, and cuBLAS for the vectors. Once with scalars on the host, which waits for each of them, once with scalars on
+ * the device and iterations captured as a CUDA graph, which is launched again and again.
+ *
+ *   cg         with Jacobi's preconditioner
+ *   bicgstab   likewise, on the right; the residual's norm is computed in each iteration, as who stops by it does
+ *   pagerank   the change of all ranks is computed in each iteration
+ */
 #ifndef CBGEN_BENCH_SOLVE_VENDOR_H
 #define CBGEN_BENCH_SOLVE_VENDOR_H
 
-#include "base/status.h"
-#include "frontend/csr.h"
-#include "runtime/cuda/driver.h"
+#include "bench/vendor.h"
 
 struct vendor;
-enum vendor_way { VENDOR_SCALARS_ON_HOST, VENDOR_GRAPH, VENDOR_WAYS };
 
-/* `b` and `inverses` (of the diagonal): `rows` doubles on the device each, which stay the caller's, as `csr` does;
- * `ratio`: the kernel of that name of solve_parts.cu. With the device's context current, here and below. CB_ERR_MISSING:
- * a library is not there. */
-enum cb_status vendor_open(struct vendor **vendor, const struct cb_device *device, const struct cb_csr *csr,
-                           cb_device_ptr b, cb_device_ptr inverses, struct CUfunc_st *ratio, struct cb_diag *diag);
+int vendor_has(const char *method);
+
+/* `b` and `inverses` (of the diagonal; pagerank does not read them): `rows` doubles on the device each, which stay the
+ * caller's, as `csr` does. solve_vendor.cu is read from bench/ in the current folder. CB_ERR_MISSING: a library is not
+ * there. */
+enum cb_status vendor_open(struct vendor **vendor, const struct cb_device *device, const char *method,
+                           const struct cb_csr *csr, cb_device_ptr b, cb_device_ptr inverses, struct cb_diag *diag);
 void vendor_close(struct vendor *vendor); /* NULL is accepted */
 
-const char *vendor_product(const struct vendor *vendor); /* the SpMV that is the fastest one, as cusparse.h names it */
+const char *vendor_spmv(const struct vendor *vendor); /* the fastest one, as cusparse.h names it */
 
-/* So many iterations from x = 0, until the device is done. */
+/* So many iterations from x = 0 (pagerank: from b, as shares of 1), until the device is done. A graph has VENDOR_CAPTURED
+ * of them, which divides `iterations` then. */
+enum { VENDOR_CAPTURED = 10 };
 enum cb_status vendor_run(struct vendor *vendor, enum vendor_way way, int iterations, struct cb_diag *diag);
 
 /* x, on the device. */

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Sparse matrices as scipy.sparse.save_npz writes them: a zip archive of NumPy arrays, one of which names the
- * format. NumPy's array file is the magic "\x93NUMPY", a version, the length of a header, the header (a
- * Python dictionary with the element type, the order and the shape) and the elements. */
+ * format; and values of many matrices of one pattern (systems.h). NumPy's array file is the magic "\x93NUMPY", a
+ * version, the length of a header, the header (a Python dictionary with the element type, the order and the shape) and
+ * the elements. */
 #include "frontend/formats.h"
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "frontend/coo.h"
 #include "frontend/stream.h"
+#include "frontend/systems.h"
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -14,17 +17,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum member { FORMAT, SHAPE, DATA, INDICES, INDPTR, ROW, COL, MEMBERS };
+enum member { FORMAT, SHAPE, DATA, INDICES, INDPTR, ROW, COL, VALUES, B, MEMBERS };
 
 static const char *const member_names[MEMBERS] = {
     [FORMAT] = "format.npy", [SHAPE] = "shape.npy", [DATA] = "data.npy", [INDICES] = "indices.npy",
-    [INDPTR] = "indptr.npy", [ROW] = "row.npy",     [COL] = "col.npy",
+    [INDPTR] = "indptr.npy", [ROW] = "row.npy",     [COL] = "col.npy",   [VALUES] = "values.npy",
+    [B] = "b.npy",
 };
 
 struct array {
   char *block; /* the whole member */
   const char *elements;
   int64_t count;
+  int64_t first; /* extent; 1 where there is none */
+  int by_columns;
   char kind; /* NumPy's: 'i', 'u', 'f', 'b', 'c', 'S', 'U', … */
   int size;  /* bytes per element */
   int swap;  /* stored in the other byte order */
@@ -32,8 +38,10 @@ struct array {
 
 struct file {
   const char *path;
+  unsigned wanted; /* members, as bits */
   struct array arrays[MEMBERS];
 };
+enum { OF_SYSTEMS = 1u << VALUES | 1u << B, OF_MATRIX = (1u << VALUES) - 1 };
 
 static void release_array(struct array *array) {
   cb_free(array->block);
@@ -70,14 +78,15 @@ static int parse_type(struct array *array, const char *descr) {
 /* The product of a shape such as (3, 4), which is 1 for (). Returns 0 when it is none or too large. */
 static int parse_shape(struct array *array, const char *shape) {
   if (!shape || *shape++ != '(') return 0;
-  array->count = 1;
-  for (;;) {
+  array->count = array->first = 1;
+  for (int dimension = 0;; dimension++) {
     while (*shape == ' ' || *shape == ',') shape++;
     if (*shape == ')') return 1;
     char *end;
     const long long extent = strtoll(shape, &end, 10);
     if (end == shape || extent < 0 || __builtin_mul_overflow(array->count, (int64_t)extent, &array->count))
       return 0;
+    if (!dimension) array->first = extent;
     shape = end;
   }
 }
@@ -113,6 +122,8 @@ static enum cb_status parse_array(struct file *file, enum member member, size_t 
     return fail_member(file, member, CB_ERR_FORMAT, "has no simple element type", diag);
   if (!parse_shape(array, find_key(header, "'shape':")))
     return fail_member(file, member, CB_ERR_FORMAT, "has no proper shape", diag);
+  const char *const order = find_key(header, "'fortran_order':");
+  array->by_columns = order && *order == 'T';
   array->elements = array->block + start + size;
   int64_t bytes;
   if (__builtin_mul_overflow(array->count, (int64_t)array->size, &bytes) ||
@@ -185,7 +196,7 @@ static enum cb_status read_members(struct file *file, struct archive *archive, c
       return fail_zip(diag, archive, file->path);
     const char *name = result == ARCHIVE_RETRY ? NULL : archive_entry_pathname(entry);
     for (int i = 0; name && i < MEMBERS; i++) {
-      if (strcmp(name, member_names[i]) || file->arrays[i].block) continue;
+      if (!(file->wanted >> i & 1) || strcmp(name, member_names[i]) || file->arrays[i].block) continue;
       size_t length;
       enum cb_status s = cb_read_member(&file->arrays[i].block, &length, archive, file->path, packed, diag);
       if (!s) s = parse_array(file, (enum member)i, length, diag);
@@ -394,7 +405,7 @@ static enum cb_status read_arrays(struct cb_coo *coo, struct file *file, struct 
 }
 
 enum cb_status cb_read_npz(struct cb_csr *csr, const struct cb_source *source, struct cb_diag *diag) {
-  struct file file = {.path = source->path};
+  struct file file = {.path = source->path, .wanted = OF_MATRIX};
   struct cb_coo coo = {0};
   *csr = (struct cb_csr){0};
   enum cb_status s = read_archive(&file, source, diag);
@@ -405,4 +416,63 @@ enum cb_status cb_read_npz(struct cb_csr *csr, const struct cb_source *source, s
   if (!s) s = cb_csr_from_coo(csr, &coo, diag);
   cb_coo_release(&coo);
   return s;
+}
+
+/* ---- many systems */
+
+/* Rows of `length` numbers each, as many as `*count` says, or, where that is 0, as there are. */
+static enum cb_status take_rows(double **numbers, int64_t *count, struct file *file, enum member member, int64_t length,
+                                struct cb_diag *diag) {
+  const struct array *array = &file->arrays[member];
+  const char *name = member_names[member];
+  if (!is_number(array))
+    return cb_fail(diag, CB_ERR_UNSUPPORTED, "%s: '%s' is not of real numbers; save it as float64", file->path, name);
+  if (array->by_columns && array->first != 1 && array->first != array->count)
+    return cb_fail(diag, CB_ERR_UNSUPPORTED, "%s: '%s' lies by columns; save numpy.ascontiguousarray of it", file->path,
+                   name);
+  int64_t wanted;
+  if (!*count) *count = array->first;
+  if (*count < 1 || array->first != *count || __builtin_mul_overflow(*count, length, &wanted) || array->count != wanted)
+    return cb_fail(diag, CB_ERR_FORMAT, "%s: '%s' has %lld numbers in %lld rows; it needs %lld in each%s", file->path,
+                   name, (long long)array->count, (long long)array->first, (long long)length,
+                   member == B ? ", and a row for each system" : ", the matrix's nonzeros");
+  *numbers = cb_alloc((size_t)wanted, sizeof **numbers);
+  if (!*numbers) return cb_fail_memory(diag, name, 8ull * (unsigned long long)wanted);
+  for (int64_t i = 0; i < wanted; i++) (*numbers)[i] = load_number(array, i);
+  return CB_OK;
+}
+
+static enum cb_status read_systems(struct cb_systems *systems, const struct cb_source *source, int64_t nnz,
+                                   int64_t rows, struct cb_diag *diag) {
+  struct file file = {.path = source->path, .wanted = OF_SYSTEMS};
+  enum cb_status s = CB_OK;
+  if (!cb_is_zip(source->bytes, (size_t)(source->end - source->bytes)))
+    return cb_fail(diag, CB_ERR_FORMAT, "%s: this is no .npz; save arrays 'values' and 'b' with numpy.savez", file.path);
+  s = read_archive(&file, source, diag);
+  if (!s && !file.arrays[VALUES].block)
+    s = cb_fail(diag, CB_ERR_FORMAT, "%s: there is no array 'values'; save one with numpy.savez", file.path);
+  if (!s) s = take_rows(&systems->values, &systems->count, &file, VALUES, nnz, diag);
+  if (!s && file.arrays[B].block) s = take_rows(&systems->b, &systems->count, &file, B, rows, diag);
+  release_file(&file);
+  return s;
+}
+
+enum cb_status cb_systems_read(struct cb_systems *systems, const char *path, int64_t nnz, int64_t rows,
+                               struct cb_diag *diag) {
+  struct cb_mapping mapping;
+  *systems = (struct cb_systems){0};
+  enum cb_status s = cb_file_map(&mapping, path, diag);
+  if (s) return s;
+  const struct cb_source source = {
+      .path = path, .bytes = mapping.bytes, .end = mapping.bytes + mapping.length, .mapped = mapping.mapped};
+  s = read_systems(systems, &source, nnz, rows, diag);
+  cb_file_unmap(&mapping);
+  if (s) cb_systems_release(systems);
+  return s;
+}
+
+void cb_systems_release(struct cb_systems *systems) {
+  cb_free(systems->values);
+  cb_free(systems->b);
+  *systems = (struct cb_systems){0};
 }

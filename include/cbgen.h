@@ -316,8 +316,8 @@ typedef struct cbgen_request {
                               * Values are 0, infinite, NaN or of a size from 2^-126 to 3.4e38, else CBGEN_ERROR_LIMIT.
                               * Such a matrix is planned and packed on the host; there is no family of such kernels,
                               * and none with an epilogue. The same as the option "type" at "split-f64" */
-  int conjugate;             /* 1: values are conjugated, with `transpose` it is the operator of the conjugate transpose.
-                              * Of real types nothing changes. The same as the option "conjugate" at "on" */
+  int conjugate;             /* 1: values are conjugated; with `transpose` that is the conjugate transpose. Of real types
+                              * nothing changes. The same as the option "conjugate" at "on" */
 } cbgen_request;
 
 /* Complex matrices are multiplied with complex vectors, and their sums are complex. Each part of a product is a sum of
@@ -575,7 +575,9 @@ typedef enum cbgen_reason {
   CBGEN_REASON_ITERATIONS = 2,   /* the most iterations are over */
   CBGEN_REASON_BREAKDOWN = 3,    /* the method cannot go on: for "cg", A is not positive definite */
   CBGEN_REASON_NOT_A_NUMBER = 4, /* NaN or infinity: in A, b or x, or by overflow */
-  CBGEN_REASON_STOPPED = 5       /* by the caller's cbgen_progress */
+  CBGEN_REASON_STOPPED = 5,      /* by the caller's cbgen_progress */
+  CBGEN_REASON_PRIMAL_INFEASIBLE = 6, /* a linear program: no x is within all bounds; y proves it */
+  CBGEN_REASON_DUAL_INFEASIBLE = 7    /* likewise: its value falls without end, or no x is within bounds; x proves it */
 } cbgen_reason;
 
 /* How a solution ended, as it lies in device memory. Norms are Euclidean. */
@@ -733,6 +735,8 @@ typedef struct cbgen_lp_options {
   const void *row_scales;    /* `rows` numbers of the vector type above 0, by which the method multiplies A's rows: */
   const void *column_scales; /* cbgen_lp_scales; likewise `cols` and columns. Both or none; NULL: 1 */
   cbgen_lp_result *result;   /* receives the result; NULL: memory of the solver's */
+  double certificate_tolerance; /* of a certificate that there is no solution, what it lacks against what it is worth:
+                              * cbgen_lp_solve; 0: 1e-8, or 1e-3 with sums of float; below 0: none is looked for */
 } cbgen_lp_options;
 
 /* A linear program beside its matrix: vectors of the operator's vector type in device memory. Bounds may be infinite;
@@ -755,12 +759,30 @@ typedef struct cbgen_lp_problem {
  * CBGEN_ERROR_MISSING: no NVRTC; CBGEN_ERROR_MEMORY, CBGEN_ERROR_COMPILE, CBGEN_ERROR_DEVICE. */
 CBGEN_API cbgen_status cbgen_lp_create(cbgen_operator *a, cbgen_operator *transposed, const cbgen_lp_options *options,
                                        cbgen_lp **lp);
+
+/* Another solver with the same kernels and vectors of its own, for solutions on another stream at the same time:
+ * nothing is compiled. `options` NULL: those of the solver, but for `result`, which is NULL; else all of them anew, of
+ * which whether there are scales must be the solver's. On failure *clone is NULL, and the solver has the message. */
+CBGEN_API cbgen_status cbgen_lp_clone(cbgen_lp *lp, const cbgen_lp_options *options, cbgen_lp **clone);
 CBGEN_API void cbgen_lp_free(cbgen_lp *lp); /* NULL is accepted; no solution of its may be running */
 
 /* Puts a solution on the stream, as cbgen_solve does in form "graph", with its limits. x (`cols` numbers) and y (`rows`:
  * the multipliers of the rows, above 0 where a lower bound holds them, below where an upper one does) hold the first
- * guess and receive what was found. The problem's vectors are copied first. A program that has no solution, or none
- * that is finite, ends with its iterations used up: then values or residuals have not come together. */
+ * guess and receive what was found. The problem's vectors are copied first.
+ *
+ * Where there is no solution, steps of the method converge to a direction that proves it (Applegate and others,
+ * "Infeasibility detection with primal-dual hybrid gradient for large-scale linear programming", 2024), which is looked
+ * for whenever the end is:
+ *
+ *   CBGEN_REASON_PRIMAL_INFEASIBLE   y receives multipliers worth 1 against the bounds of rows and, with r = -A^T y,
+ *                                    of columns, though they cost nothing, up to entries for which there is no bound:
+ *                                    those have a norm of at most certificate_tolerance. Of no x within all bounds have
+ *                                    x and A x together a norm below the inverse of that
+ *   CBGEN_REASON_DUAL_INFEASIBLE     x receives a direction of cost -1 that no bound of rows or columns ends, up to
+ *                                    parts of a norm of at most certificate_tolerance: there is no solution, or no best
+ *
+ * The other vector, residuals and values are then those of the method, and mean little. What has neither a solution nor
+ * a certificate that shows in time ends with its iterations used up. */
 CBGEN_API cbgen_status cbgen_lp_solve(cbgen_lp *lp, const cbgen_lp_problem *problem, void *x, void *y, void *stream);
 
 /* Waits for the stream of the last solution and copies its result. */

@@ -20,7 +20,8 @@
 #endif
 
 enum { OK = 0, INVALID_VALUE = 3, NOT_SUPPORTED = 10 };
-enum { REAL_32 = 0, REAL_64 = 1, REAL_16 = 2, COMPLEX_32 = 4, COMPLEX_64 = 5, REAL_B16 = 14, INDEX_32 = 2, ORDER_ROW = 2 };
+enum { REAL_32 = 0, REAL_64 = 1, REAL_16 = 2, COMPLEX_32 = 4, COMPLEX_64 = 5, REAL_B16 = 14 };
+enum { INDEX_32 = 2, ORDER_ROW = 2 };
 enum format { CSR = 1, COO = 3, BSR = 6, SELL = 7 };
 
 static struct fake_cusparse state;
@@ -70,12 +71,16 @@ static unsigned drop(void *thing) {
 
 /* ---- handles and descriptors. Destroying works even when the call is made to fail. */
 
-EXPORT unsigned cusparseCreate(void **handle) {
+struct handle {
+  void *stream;
+};
+
+EXPORT unsigned cusparseCreate(struct handle **handle) {
   ENTER;
-  *handle = new_thing(8);
+  *handle = new_thing(sizeof **handle);
   return OK;
 }
-EXPORT unsigned cusparseDestroy(void *handle) {
+EXPORT unsigned cusparseDestroy(struct handle *handle) {
   return drop(handle);
 }
 EXPORT unsigned cusparseGetProperty(unsigned property, int *value) {
@@ -84,9 +89,10 @@ EXPORT unsigned cusparseGetProperty(unsigned property, int *value) {
   *value = FAKE_CUSPARSE_VERSION / (property == 0 ? 10000 : property == 1 ? 100 : 1) % 100;
   return OK;
 }
-EXPORT unsigned cusparseSetStream(void *handle, void *stream) {
+EXPORT unsigned cusparseSetStream(struct handle *handle, void *stream) {
   ENTER;
   EXPECT(handle && stream);
+  handle->stream = stream;
   return OK;
 }
 EXPORT const char *cusparseGetErrorString(unsigned status) {
@@ -229,16 +235,32 @@ static void put(void *place, unsigned type, double complex sum) {
   if (type == COMPLEX_64) ((double *)place)[1] = cimag(sum);
 }
 
-static unsigned product(const struct matrix *matrix, const struct vector *x, const struct vector *y,
-                        double complex alpha, double complex beta, double slip) {
+struct product {
+  struct matrix matrix;
+  struct vector x, y;
+  double complex alpha, beta;
+  double slip;
+};
+
+static void run_product(const void *data) {
+  const struct product *product = data;
+  const struct vector *y = &product->y;
   for (int64_t row = 0; row < y->size; row++) {
     void *place = bytes_at(y->values + (uint64_t)row * width(y->type), width(y->type));
-    double complex sum = slip;
-    add_row(matrix, x, row, &sum);
-    sum = alpha * sum + (beta == 0 ? 0 : beta * get(y->values, y->type, row));
+    double complex sum = product->slip;
+    add_row(&product->matrix, &product->x, row, &sum);
+    sum = product->alpha * sum + (product->beta == 0 ? 0 : product->beta * get(y->values, y->type, row));
     if (width(y->type) == 2) cb_real_set(place, y->type == REAL_16 ? CB_F16 : CB_BF16, 0, creal(sum));
     else put(place, y->type, sum);
   }
+}
+
+/* On the handle's stream: at once, or in the graph that it captures. */
+static unsigned put_product(const struct handle *handle, struct product product) {
+  static unsigned (*work)(void *stream, void (*run)(const void *data), const void *data, size_t bytes);
+  void *symbol = work ? NULL : fake_symbol("fake_work");
+  if (symbol) memcpy(&work, &symbol, sizeof work);
+  EXPECT(work && !work(handle->stream, run_product, &product, sizeof product));
   return OK;
 }
 
@@ -282,14 +304,15 @@ EXPORT unsigned cusparseSpMV_preprocess(void *handle, unsigned operation, const 
   return check(handle, operation, matrix, x, y, type, algorithm);
 }
 
-EXPORT unsigned cusparseSpMV(void *handle, unsigned operation, const void *alpha, const struct matrix *matrix,
+EXPORT unsigned cusparseSpMV(struct handle *handle, unsigned operation, const void *alpha, const struct matrix *matrix,
                              const struct vector *x, const void *beta, struct vector *y, unsigned type,
                              unsigned algorithm, void *buffer) {
   ENTER;
   const unsigned status = check(handle, operation, matrix, x, y, type, algorithm);
   if (status) return status;
   EXPECT(bytes_at((uintptr_t)buffer, 16 * (algorithm + 1)));
-  return product(matrix, x, y, scalar(alpha, type), scalar(beta, type), state.lie == (int)algorithm ? 1 : 0);
+  const double slip = state.lie == (int)algorithm ? 1 : 0;
+  return put_product(handle, (struct product){*matrix, *x, *y, scalar(alpha, type), scalar(beta, type), slip});
 }
 
 /* ---- several vectors: CSR with algorithms 1 to 3 */
@@ -369,7 +392,7 @@ EXPORT unsigned cusparseSpMM(void *handle, unsigned operation, unsigned operatio
   return OK;
 }
 
-static unsigned bsrmv(const void *handle, unsigned direction, unsigned operation, int rows, int cols,
+static unsigned bsrmv(const struct handle *handle, unsigned direction, unsigned operation, int rows, int cols,
                       int blocks, const void *alpha, const void *descriptor, const void *values,
                       const void *offsets, const void *columns, int block, const void *x, const void *beta,
                       void *y, unsigned type) {
@@ -379,10 +402,10 @@ static unsigned bsrmv(const void *handle, unsigned direction, unsigned operation
       BSR, rows, cols, blocks, block, (uintptr_t)offsets, (uintptr_t)columns, (uintptr_t)values, type};
   const struct vector from = {(int64_t)cols * block, (uintptr_t)x, type},
                       to = {(int64_t)rows * block, (uintptr_t)y, type};
-  return product(&matrix, &from, &to, scalar(alpha, type), scalar(beta, type), 0);
+  return put_product(handle, (struct product){matrix, from, to, scalar(alpha, type), scalar(beta, type), 0});
 }
 
-EXPORT unsigned cusparseSbsrmv(void *handle, unsigned direction, unsigned operation, int rows, int cols,
+EXPORT unsigned cusparseSbsrmv(struct handle *handle, unsigned direction, unsigned operation, int rows, int cols,
                                int blocks, const float *alpha, const void *descriptor, const float *values,
                                const int *offsets, const int *columns, int block, const float *x,
                                const float *beta, float *y) {
@@ -390,7 +413,7 @@ EXPORT unsigned cusparseSbsrmv(void *handle, unsigned direction, unsigned operat
                block, x, beta, y, REAL_32);
 }
 
-EXPORT unsigned cusparseDbsrmv(void *handle, unsigned direction, unsigned operation, int rows, int cols,
+EXPORT unsigned cusparseDbsrmv(struct handle *handle, unsigned direction, unsigned operation, int rows, int cols,
                                int blocks, const double *alpha, const void *descriptor, const double *values,
                                const int *offsets, const int *columns, int block, const double *x,
                                const double *beta, double *y) {
@@ -493,13 +516,13 @@ EXPORT unsigned cusparseSpMVOp_destroyPlan(struct op_plan *plan) {
   return drop(plan);
 }
 
-EXPORT unsigned cusparseSpMVOp(void *handle, struct op_plan *plan, const void *alpha, const void *beta,
+EXPORT unsigned cusparseSpMVOp(struct handle *handle, struct op_plan *plan, const void *alpha, const void *beta,
                                const struct vector *x, const struct vector *y, struct vector *z) {
   ENTER_OP;
   EXPECT(handle && plan && x == plan->op.x && y == plan->op.y && z == y);
   const unsigned type = plan->op.type;
-  const int lies = state.op_lie == (int)plan->op.algorithm;
-  return product(plan->op.matrix, x, z, scalar(alpha, type), scalar(beta, type), lies ? 1 : 0);
+  const double slip = state.op_lie == (int)plan->op.algorithm ? 1 : 0;
+  return put_product(handle, (struct product){*plan->op.matrix, *x, *z, scalar(alpha, type), scalar(beta, type), slip});
 }
 
 #endif

@@ -134,6 +134,9 @@ static inline void *fake_symbol(const char *name) {
  *   void *fake_stream(int device, unsigned flags) 1: non-blocking
  *   void fake_stream_free(void *stream)
  *   void fake_wait(int device)                    for all that its streams have to do; the others do not wait
+ *   unsigned fake_work(void *stream, void (*run)(const void *data), const void *data, size_t bytes)
+ *                                                 work of another library, done where a kernel would be, which
+ *                                                 graphs repeat; the data are copied. A CUresult
  *   void fake_trap_taken(void)                    the test expects the trap
  *   int fake_set(const char *member, long value)  0: no such member of the control
  *   long fake_get(const char *member)             "device_bytes" adds up all devices

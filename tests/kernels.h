@@ -154,7 +154,9 @@ static inline void add_kernel(struct kernel_batch *batch, const struct cb_option
   struct kernel *kernel = &batch->kernels[batch->count];
   const enum cb_status s = make_kernel(kernel, options, &diag);
   if (s) {
-    if ((s == CB_ERR_UNSUPPORTED && (may_refuse(options->recipe) || asks_too_much(options, &diag) || refuses_complex(options, &diag))) ||
+    const int refuses =
+        may_refuse(options->recipe) || asks_too_much(options, &diag) || refuses_complex(options, &diag);
+    if ((s == CB_ERR_UNSUPPORTED && refuses) ||
         (s == CB_ERR_LIMIT && leaves_type(&kernel->csr, options)))
       batch->refused++;
     else if (++batch->failures <= 20) print_error("%s\n  %s\n", kernel->name, diag.message);

@@ -83,6 +83,7 @@ static void null_of_every_function_of_a_solver(void **state) {
   cbgen_batch_free(NULL);
   refused(cbgen_lp_create(NULL, op, NULL, NULL));
   refused(cbgen_lp_create(op, NULL, NULL, NULL));
+  refused(cbgen_lp_clone(NULL, NULL, NULL));
   refused(cbgen_lp_solve(NULL, NULL, NULL, NULL, NULL));
   refused(cbgen_lp_outcome(NULL, NULL));
   assert_string_equal(cbgen_lp_message(NULL), "");

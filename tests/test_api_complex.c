@@ -57,7 +57,8 @@ static void real_values(void **state) {
 
 static void scalars(void **state) {
   (void)state;
-  static const double cases[][4] = {{1, 0, 0, 0}, {0, 0, 1, 0}, {0, 1, 0, 0}, {0, 0, 0, 1}, {2, -1, 0.5, 3}, {-1, 0, 1, 0}};
+  static const double cases[][4] = {{1, 0, 0, 0}, {0, 0, 1, 0},      {0, 1, 0, 0},
+                                    {0, 0, 0, 1}, {2, -1, 0.5, 3}, {-1, 0, 1, 0}};
   cbgen_context *context = new_context("recipe=sell");
   struct sample sample = sample_of(shapes[1], (struct form){.value_type = CBGEN_C128});
   cbgen_operator *op = compiled(context, &sample, NULL);
@@ -81,8 +82,8 @@ static void scalars(void **state) {
   check_scaled(op, &sample.csr, &vectors, 1, 0, 0, 2);
   vectors.y_there = y_there;
   /* cbgen_multiply_many: one after the other, by columns */
-  cbgen_products many = {.struct_size = sizeof many, .vectors = 1, .order = CBGEN_BY_COLUMN, .alpha = 1, .alpha_imag = -2,
-                         .x = product.x, .y = product.z};
+  cbgen_products many = {.struct_size = sizeof many, .vectors = 1, .order = CBGEN_BY_COLUMN, .alpha = 1,
+                         .x = product.x, .y = product.z, .alpha_imag = -2};
   must_operator(op, cbgen_multiply_many(op, &many));
   vectors.y_there = other.y_there;
   check_scaled(op, &sample.csr, &vectors, 1, 0, -2, 0);

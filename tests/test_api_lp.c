@@ -3,6 +3,8 @@
  * made from. */
 #include "tests/lp_support.h"
 
+#include <pthread.h>
+
 typedef void *graph_t;
 static unsigned (*begin_capture)(void *stream, unsigned mode);
 static unsigned (*end_capture)(void *stream, graph_t *graph);
@@ -180,7 +182,7 @@ static void scales_bound_the_norm(void **state) {
 /* ---- how solutions end */
 
 /* Minimise cost x0 where x0 + x1 >= least and x0 - x1 = 0, and both are between 0 and `most`. */
-static cbgen_lp_result of_two(double cost, double least, double most, double entry, int scaled) {
+static cbgen_lp_result of_two(double cost, double least, double most, double entry, int scaled, double certificate) {
   struct cb_csr csr = matrix_of("random,rows=2,cols=2,density=1");
   struct lp_bed bed;
   for (int k = 0; k < 4; k++) csr.values[k] = k == 3 ? -1 : 1;
@@ -196,6 +198,7 @@ static cbgen_lp_result of_two(double cost, double least, double most, double ent
   for (int i = 0; i < PRIMAL; i++) put_lp(&bed, i);
   cbgen_lp_options options = lp_options_of(&bed, scaled, 1e-6);
   options.max_iterations = 3000;
+  options.certificate_tolerance = certificate;
   cbgen_lp *lp = lp_solver_of(&bed, &options);
   cbgen_lp_result result;
   assert_int_equal(cbgen_lp_outcome(lp, &result), CBGEN_OK);
@@ -209,27 +212,31 @@ static cbgen_lp_result of_two(double cost, double least, double most, double ent
 static void every_end_has_its_reason(void **state) {
   (void)state;
   for (int scaled = 0; scaled < 2; scaled++) {
-    cbgen_lp_result result = of_two(1, 1, 2, 1, scaled);
+    cbgen_lp_result result = of_two(1, 1, 2, 1, scaled, 0);
     assert_int_equal(result.reason, CBGEN_REASON_CONVERGED);
     assert_true(fabs(result.primal_value - 0.5) < 1e-5);
-    result = of_two(1, 5, 2, 1, scaled); /* there is no such x */
+    result = of_two(1, 5, 2, 1, scaled, 0); /* there is no such x */
+    assert_int_equal(result.reason, CBGEN_REASON_PRIMAL_INFEASIBLE);
+    result = of_two(-1, 1, INFINITY, 1, scaled, 0); /* there is no best one */
+    assert_int_equal(result.reason, CBGEN_REASON_DUAL_INFEASIBLE);
+    result = of_two(1, 5, 2, 1, scaled, -1); /* the same, and nobody looks */
     assert_int_equal(result.reason, CBGEN_REASON_ITERATIONS);
     assert_int_equal(result.iterations, 3000);
     assert_true(result.primal_residual > 0.4);
-    result = of_two(-1, 1, INFINITY, 1, scaled); /* there is no best one */
+    result = of_two(-1, 1, INFINITY, 1, scaled, -1);
     assert_int_equal(result.reason, CBGEN_REASON_ITERATIONS);
     assert_true(result.dual_residual > 0.2);
-    result = of_two(1, 5, INFINITY, 1, scaled);
+    result = of_two(1, 5, INFINITY, 1, scaled, 0);
     assert_int_equal(result.reason, CBGEN_REASON_CONVERGED);
     assert_true(fabs(result.primal_value - 2.5) < 1e-5);
-    assert_int_equal(of_two(1, 1, -1, 1, scaled).reason, CBGEN_REASON_BREAKDOWN);
-    assert_int_equal(of_two(1, INFINITY, 2, 1, scaled).reason, CBGEN_REASON_BREAKDOWN);
-    assert_int_equal(of_two(NAN, 1, 2, 1, scaled).reason, CBGEN_REASON_NOT_A_NUMBER);
-    assert_int_equal(of_two(INFINITY, 1, 2, 1, scaled).reason, CBGEN_REASON_NOT_A_NUMBER);
-    assert_int_equal(of_two(1, NAN, 2, 1, scaled).reason, CBGEN_REASON_NOT_A_NUMBER);
-    assert_int_equal(of_two(1, 1, NAN, 1, scaled).reason, CBGEN_REASON_NOT_A_NUMBER);
-    assert_int_equal(of_two(1, 1, 2, NAN, scaled).reason, CBGEN_REASON_NOT_A_NUMBER);
-    assert_int_equal(of_two(1, 1, 2, INFINITY, scaled).reason, CBGEN_REASON_NOT_A_NUMBER);
+    assert_int_equal(of_two(1, 1, -1, 1, scaled, 0).reason, CBGEN_REASON_BREAKDOWN);
+    assert_int_equal(of_two(1, INFINITY, 2, 1, scaled, 0).reason, CBGEN_REASON_BREAKDOWN);
+    assert_int_equal(of_two(NAN, 1, 2, 1, scaled, 0).reason, CBGEN_REASON_NOT_A_NUMBER);
+    assert_int_equal(of_two(INFINITY, 1, 2, 1, scaled, 0).reason, CBGEN_REASON_NOT_A_NUMBER);
+    assert_int_equal(of_two(1, NAN, 2, 1, scaled, 0).reason, CBGEN_REASON_NOT_A_NUMBER);
+    assert_int_equal(of_two(1, 1, NAN, 1, scaled, 0).reason, CBGEN_REASON_NOT_A_NUMBER);
+    assert_int_equal(of_two(1, 1, 2, NAN, scaled, 0).reason, CBGEN_REASON_NOT_A_NUMBER);
+    assert_int_equal(of_two(1, 1, 2, INFINITY, scaled, 0).reason, CBGEN_REASON_NOT_A_NUMBER);
   }
 }
 
@@ -310,6 +317,143 @@ static void old_drivers_take_the_host(void **state) {
     release_lp(&bed);
   }
   assert_memory_equal(&results[0], &results[1], sizeof results[0]);
+}
+
+/* ---- clones */
+
+/* Solves from zeros, with vectors of its own and the program of the bed. x: the bed's columns. */
+struct solving {
+  const struct lp_bed *bed;
+  cbgen_lp *lp;
+  void *stream;
+  uint64_t x, y;
+  double *found;
+  cbgen_lp_result result;
+};
+
+static struct solving solving_of(const struct lp_bed *bed, cbgen_lp *lp) {
+  const size_t cols = (size_t)bed->csr.cols, rows = (size_t)bed->csr.rows;
+  return (struct solving){.bed = bed, .lp = lp, .stream = app_stream(0, 1), .x = app_alloc(0, cols * 8),
+                          .y = app_alloc(0, rows * 8), .found = calloc(cols + rows, 8)};
+}
+
+static void begin_solving(struct solving *solving) {
+  const struct lp_bed *bed = solving->bed;
+  const cbgen_lp_problem problem = problem_of(bed);
+  memset(solving->found, 0, (size_t)(bed->csr.cols + bed->csr.rows) * 8);
+  assert_true(app_put(solving->x, solving->found, (size_t)bed->csr.cols * 8));
+  assert_true(app_put(solving->y, solving->found, (size_t)bed->csr.rows * 8));
+  void *const x = (void *)(uintptr_t)solving->x, *const y = (void *)(uintptr_t)solving->y;
+  if (cbgen_lp_solve(solving->lp, &problem, x, y, solving->stream))
+    fail_msg("%s", cbgen_lp_message(solving->lp));
+}
+
+static void end_solving(struct solving *solving) {
+  assert_int_equal(cbgen_lp_outcome(solving->lp, &solving->result), CBGEN_OK);
+  assert_true(app_take(solving->found, solving->x, (size_t)solving->bed->csr.cols * 8));
+}
+
+static void release_solving(struct solving *solving) {
+  cbgen_lp_free(solving->lp);
+  app_stream_free(solving->stream);
+  app_free(solving->x);
+  app_free(solving->y);
+  free(solving->found);
+}
+
+/* Solutions of a solver and its clones at the same time: streams do nothing before somebody waits, so that what one has
+ * begun is not over when the next begins. */
+static void clones_have_vectors_of_their_own(void **state) {
+  struct lp_bed bed = lp_bed_of(matrix_of(small), "recipe=sell", "recipe=merge", 5);
+  const size_t bytes = (size_t)bed.csr.cols * 8;
+  const uint64_t result_there = app_alloc(0, sizeof(cbgen_lp_result));
+  const cbgen_lp_options options = lp_options_of(&bed, 1, 1e-6);
+  cbgen_lp_options rough = lp_options_of(&bed, 1, 1e-2), wrong = options;
+  cbgen_lp *lp = lp_solver_of(&bed, &options), *clone;
+  struct solving all[3] = {solving_of(&bed, lp)};
+  (void)state;
+  const long compilations = fake->compilations, modules = fake->modules;
+  rough.result = (cbgen_lp_result *)(uintptr_t)result_there;
+  assert_int_equal(cbgen_lp_clone(lp, NULL, &clone), CBGEN_OK);
+  all[1] = solving_of(&bed, clone);
+  assert_int_equal(cbgen_lp_clone(lp, &rough, &clone), CBGEN_OK);
+  all[2] = solving_of(&bed, clone);
+  assert_int_equal(fake->compilations, compilations);
+  assert_int_equal(fake->modules, modules);
+  assert_string_equal(cbgen_lp_form(clone), "graph");
+  fake->lazy = 1;
+  for (int i = 0; i < 3; i++) begin_solving(&all[i]);
+  for (int i = 2; i >= 0; i--) end_solving(&all[i]);
+  fake->lazy = 0;
+  assert_memory_equal(&all[0].result, &all[1].result, sizeof all[0].result);
+  assert_memory_equal(all[0].found, all[1].found, bytes);
+  assert_int_equal(all[0].result.reason, CBGEN_REASON_CONVERGED);
+  assert_int_equal(all[2].result.reason, CBGEN_REASON_CONVERGED);
+  assert_true(all[2].result.iterations < all[0].result.iterations);
+  wrong.row_scales = wrong.column_scales = NULL;
+  assert_int_equal(cbgen_lp_clone(lp, &wrong, &clone), CBGEN_ERROR_ARGUMENT);
+  assert_null(clone);
+  assert_non_null(strstr(cbgen_lp_message(lp), "has the solver's kernels"));
+  wrong = options;
+  wrong.max_iterations = -1;
+  assert_int_equal(cbgen_lp_clone(lp, &wrong, &clone), CBGEN_ERROR_ARGUMENT);
+  assert_int_equal(cbgen_lp_clone(lp, NULL, NULL), CBGEN_ERROR_ARGUMENT);
+  /* A clone of a clone, when what it is from is gone. It has no result's place of another's. */
+  const cbgen_lp_result before = all[2].result;
+  assert_int_equal(cbgen_lp_clone(all[2].lp, NULL, &clone), CBGEN_OK);
+  release_solving(&all[0]);
+  release_solving(&all[2]);
+  all[0] = solving_of(&bed, clone);
+  assert_true(app_put(result_there, &(cbgen_lp_result){0}, sizeof before));
+  begin_solving(&all[0]);
+  end_solving(&all[0]);
+  assert_memory_equal(&all[0].result, &before, sizeof before);
+  cbgen_lp_result untouched;
+  assert_true(app_take(&untouched, result_there, sizeof untouched));
+  assert_int_equal(untouched.reason, CBGEN_REASON_NONE);
+  release_solving(&all[0]);
+  release_solving(&all[1]);
+  app_free(result_there);
+  release_lp(&bed);
+}
+
+enum { SIDE_BY_SIDE = 3, TURNS = 3 };
+
+static void *solve_in_turns(void *user) {
+  struct solving *solving = user;
+  app_set_current(0);
+  for (int turn = 0; turn < TURNS; turn++) {
+    double *const first = turn ? malloc((size_t)solving->bed->csr.cols * 8) : NULL;
+    if (first) memcpy(first, solving->found, (size_t)solving->bed->csr.cols * 8);
+    begin_solving(solving);
+    end_solving(solving);
+    if (first) assert_memory_equal(first, solving->found, (size_t)solving->bed->csr.cols * 8);
+    free(first);
+  }
+  app_set_current(-1);
+  return NULL;
+}
+
+static void clones_work_in_threads(void **state) {
+  struct lp_bed bed = lp_bed_of(matrix_of(small), "recipe=sell", "", 5);
+  const cbgen_lp_options options = lp_options_of(&bed, 1, 1e-6);
+  struct solving all[SIDE_BY_SIDE] = {solving_of(&bed, lp_solver_of(&bed, &options))};
+  pthread_t threads[SIDE_BY_SIDE];
+  (void)state;
+  for (int i = 1; i < SIDE_BY_SIDE; i++) {
+    cbgen_lp *clone;
+    assert_int_equal(cbgen_lp_clone(all[0].lp, NULL, &clone), CBGEN_OK);
+    all[i] = solving_of(&bed, clone);
+  }
+  for (int i = 0; i < SIDE_BY_SIDE; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, solve_in_turns, &all[i]), 0);
+  for (int i = 0; i < SIDE_BY_SIDE; i++) pthread_join(threads[i], NULL);
+  for (int i = 0; i < SIDE_BY_SIDE; i++) {
+    assert_int_equal(all[i].result.reason, CBGEN_REASON_CONVERGED);
+    assert_memory_equal(all[i].found, all[0].found, (size_t)bed.csr.cols * 8);
+  }
+  for (int i = 0; i < SIDE_BY_SIDE; i++) release_solving(&all[i]);
+  release_lp(&bed);
 }
 
 /* ---- what the caller does wrong */
@@ -397,6 +541,21 @@ static void failures_leave_nothing_behind(void **state) {
   }
   assert_true(failed > 10);
   failed = 0;
+  lp = lp_solver_of(&bed, &options);
+  for (uint64_t nth = 1; nth < 400; nth++) {
+    cbgen_lp *clone;
+    cb_memory_fail_at(nth, 0);
+    const cbgen_status s = cbgen_lp_clone(lp, NULL, &clone);
+    cb_memory_fail_at(0, 0);
+    cbgen_lp_free(clone);
+    if (!s) break;
+    if (s != CBGEN_ERROR_MEMORY) fail_msg("allocation %d: %s", (int)nth, cbgen_lp_message(lp));
+    assert_null(clone);
+    failed++;
+  }
+  assert_in_range(failed, 3, 100);
+  cbgen_lp_free(lp);
+  failed = 0;
   for (int nth = 1; nth < 900; nth += nth < 60 ? 1 : 17) {
     const long graphs = fake->graphs, streams = fake->streams, modules = fake->modules, blocks = fake->blocks;
     fake->calls = 0;
@@ -427,6 +586,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(solutions_repeat_and_wait_for_nothing, open_graphs, check_fake),
       cmocka_unit_test_setup_teardown(solutions_can_be_captured, open_graphs, check_fake),
       cmocka_unit_test_setup_teardown(old_drivers_take_the_host, open_graphs, check_fake),
+      cmocka_unit_test_setup_teardown(clones_have_vectors_of_their_own, open_graphs, check_fake),
+      cmocka_unit_test_setup_teardown(clones_work_in_threads, open_graphs, check_fake),
       cmocka_unit_test_setup_teardown(wrong_arguments_are_told, open_graphs, check_fake),
       cmocka_unit_test_setup_teardown(operators_that_do_not_fit_are_told, open_graphs, check_fake),
       cmocka_unit_test_setup_teardown(failures_leave_nothing_behind, open_graphs, check_fake),

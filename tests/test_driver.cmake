@@ -28,6 +28,8 @@ foreach(version 120603 120702 120710 120801 121000 130000)
   cbgen_fake_cusparse(fake_cusparse_${version} CBGEN_FAKE_CUSPARSE_${version})
   target_compile_definitions(fake_cusparse_${version} PRIVATE FAKE_CUSPARSE_VERSION=${version})
 endforeach()
+cbgen_fake(fake_cublas fake_cublas.c CBGEN_FAKE_CUBLAS)
+target_link_libraries(fake_cublas PRIVATE m)
 
 # Where CUDA's headers are, the types and numbers that runtime/ writes down are compared with them.
 find_path(CBGEN_CUDA_INCLUDE nvrtc.h PATHS $ENV{CUDA_HOME}/include $ENV{CUDA_PATH}/include /usr/local/cuda/include NO_DEFAULT_PATH)

@@ -79,7 +79,7 @@ function(cbgen_python_on_fake_cuda)
 endfunction()
 
 cbgen_use_fake_cuda(test_driver test_operator test_bench test_many test_fake_cuda test_device_hash test_device_pack test_packer test_staging)
-cbgen_run_on_fake_cuda(test_clocked test_api test_api_allocator test_api_arguments test_api_batch test_api_cache test_api_checks test_api_complex test_api_copy test_api_epilogue test_api_failures test_api_formats test_api_inspect test_api_large test_api_lp test_api_lp_known test_api_many test_api_memory test_api_methods test_api_mixed test_api_save test_api_sites test_api_solver test_api_split test_api_staged test_api_spills test_api_ranges test_api_reorder test_api_streams test_api_symmetric test_api_tiers test_fork test_memory_room)
+cbgen_run_on_fake_cuda(test_clocked test_api test_api_allocator test_api_arguments test_api_batch test_api_cache test_api_checks test_api_complex test_api_copy test_api_epilogue test_api_failures test_api_formats test_api_inspect test_api_large test_api_lp test_api_lp_certificates test_api_lp_known test_api_many test_api_memory test_api_methods test_api_mixed test_api_save test_api_sites test_api_solver test_api_split test_api_staged test_api_spills test_api_ranges test_api_reorder test_api_streams test_api_symmetric test_api_tiers test_fork test_memory_room)
 
 # The tool finds the GPU by itself, compiles, loads, multiplies and checks.
 add_test(NAME run_on_fake_cuda COMMAND cbgen_tool run generate:fe3,n=2 --emulate)
@@ -103,21 +103,31 @@ add_test(NAME device_pack_on_fake_cuda COMMAND bench_device_pack --repeats 1 gen
 cbgen_run_on_fake_cuda(device_pack_on_fake_cuda)
 set_property(TEST device_pack_on_fake_cuda APPEND PROPERTY ENVIRONMENT "CBGEN_FAKE_STRICT=1" "OMP_WAIT_POLICY=passive")
 
-# And the one that measures linear programs.
-add_custom_target(lp_for_tests ALL DEPENDS bench_lp)
-add_test(NAME lp_on_fake_cuda COMMAND bench_lp generate:random,rows=20,cols=40,density=0.2)
-cbgen_run_on_fake_cuda(lp_on_fake_cuda)
-set_property(TEST lp_on_fake_cuda APPEND PROPERTY ENVIRONMENT "CBGEN_FAKE_STRICT=1" "OMP_WAIT_POLICY=passive"
-             "CBGEN_CACHE_DIR=")
+# And the one that measures linear programs, with cuSPARSE and without.
+add_custom_target(lp_for_tests ALL DEPENDS bench_lp fake_cusparse)
+foreach(library $<TARGET_FILE:fake_cusparse> /nowhere/libcusparse.so)
+  set(name lp_on_fake_cuda)
+  if(library STREQUAL "/nowhere/libcusparse.so")
+    set(name lp_without_cusparse)
+  endif()
+  add_test(NAME ${name} COMMAND bench_lp generate:random,rows=20,cols=40,density=0.2 WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  cbgen_run_on_fake_cuda(${name})
+  set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "CBGEN_FAKE_STRICT=1" "OMP_WAIT_POLICY=passive" "CBGEN_CACHE_DIR="
+               "CBGEN_CUSPARSE=${library}")
+endforeach()
+set_property(TEST lp_on_fake_cuda PROPERTY FAIL_REGULAR_EXPRESSION "without cuSPARSE")
+set_property(TEST lp_without_cusparse PROPERTY FAIL_REGULAR_EXPRESSION "cuSPARSE: [a-z]+-")
 
-# And the one that measures solvers. What it compares them with runs on a GPU only.
-add_custom_target(solve_for_tests ALL DEPENDS bench_solve bench_heads)
+# And the one that measures solvers, beside cuSPARSE and cuBLAS. Its own kernels (solve_parts.cu) run on a GPU only.
+add_custom_target(solve_for_tests ALL DEPENDS bench_solve bench_heads fake_cublas)
 add_test(NAME heads_on_fake_cuda COMMAND bench_heads generate:stencil7,n=6 generate:fe3,n=3)
 cbgen_run_on_fake_cuda(heads_on_fake_cuda)
 set_property(TEST heads_on_fake_cuda APPEND PROPERTY ENVIRONMENT "CBGEN_FAKE_STRICT=1" "OMP_WAIT_POLICY=passive"
              "CBGEN_CACHE_DIR=")
 add_test(NAME solve_on_fake_cuda COMMAND bench_solve --forms auto,grid:3,cluster:2 cg:generate:stencil7,n=5 bicgstab:generate:fe3,n=2
-         WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/tmp)
+         pagerank:generate:rmat,scale=5 WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 cbgen_run_on_fake_cuda(solve_on_fake_cuda)
 set_property(TEST solve_on_fake_cuda APPEND PROPERTY ENVIRONMENT "CBGEN_FAKE_STRICT=1" "OMP_WAIT_POLICY=passive"
-             "CBGEN_CACHE_DIR=")
+             "CBGEN_CACHE_DIR=" "CBGEN_FAKE_SET=unrun=1" "CBGEN_CUSPARSE=$<TARGET_FILE:fake_cusparse>"
+             "CBGEN_CUBLAS=$<TARGET_FILE:fake_cublas>")
+set_property(TEST solve_on_fake_cuda PROPERTY FAIL_REGULAR_EXPRESSION "without (parts|cuSPARSE)")

@@ -86,6 +86,20 @@ class LinearPrograms(FakeCase):
         self.assertEqual(unscaled.status, 0)
         given["row_lower"] = 5 + given["row_upper"]
         self.assertEqual(cbgen.linear_program(matrix, **given).status, 2)
+        matrix, given = program()
+        given["row_upper"] = None
+        given["row_lower"] = numpy.full(ROWS, -numpy.inf)
+        given["cost"] = -numpy.ones(COLS)
+        unbounded = cbgen.linear_program(matrix, **given)
+        self.assertEqual(unbounded.status, 3)
+        self.assertAlmostEqual(given["cost"] @ unbounded.x, -1, places=3)
+        given["lower"], given["upper"] = numpy.zeros(COLS), numpy.ones(COLS)
+        given["row_lower"] = abs(matrix).sum(axis=1).A1 + 1 if hasattr(matrix.sum(axis=1), "A1") else 1 + abs(matrix).sum(axis=1)
+        infeasible = cbgen.linear_program(matrix, **given)
+        self.assertEqual(infeasible.status, 2)
+        self.assertAlmostEqual(given["row_lower"] @ infeasible.y - numpy.maximum(matrix.T @ infeasible.y, 0).sum(), 1,
+                               places=3)
+        matrix, given = program()
         given["cost"] = numpy.full(COLS, numpy.nan)
         self.assertEqual(cbgen.linear_program(matrix, **given).status, 4)
 

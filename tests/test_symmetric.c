@@ -320,6 +320,8 @@ static void new_values_of_the_lower_triangle_count(void **state) {
 static const enum cb_symmetry_option kinds[] = {CB_SYMMETRIC_ON, CB_SYMMETRIC_SKEW};
 static const char *const kind_names[] = {"on", "skew"};
 
+enum { REAL_TYPES = CB_PRECISION_C128 }; /* complex ones are not stored so */
+
 /* Values of a promise are anything above the main diagonal while they may change. */
 static void add(struct kernel_batch *batch, int shape, const char *settings, int number) {
   static const char *const values[] = {"uniform", "signed", "integers", "tenths", "single"};
@@ -332,7 +334,7 @@ static void add(struct kernel_batch *batch, int shape, const char *settings, int
   const int kind = number % 2, fixed = number / 2 % 2;
   snprintf(matrix, sizeof matrix, "%s,values=%s,seed=%d", shapes[shape], values[(shape + number) % 5], shape);
   snprintf(text, sizeof text, "%s symmetric-storage=on symmetric=%s values=%s type=%s form=%s", settings,
-           kind_names[kind], promises[fixed], cb_precision_names[(shape + number / 4) % CB_PRECISION_C128 /* the real ones */],
+           kind_names[kind], promises[fixed], cb_precision_names[(shape + number / 4) % REAL_TYPES],
            forms[(shape + number) % 3]);
   snprintf(kernel->name, sizeof kernel->name, "%.100s %.150s", matrix, text);
   cb_options_default(&options);

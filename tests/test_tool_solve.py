@@ -9,9 +9,11 @@ import math
 import os
 import random
 import shutil
+import struct
 import subprocess
 import sys
 import unittest
+import zipfile
 
 import harness
 
@@ -71,6 +73,83 @@ class Solve(unittest.TestCase):
         self.check(2, "it takes grid, cluster, block or graph", file, "--program-form=circle")
         report = json.loads(self.check(0, "", file, "--method=gmres", "--program-form=graph", "--json"))
         self.assertEqual((report["form"], report["reason"]), ("graph", "converged"))
+
+    def archive(self, name, **arrays):
+        """A .npz of arrays (shape, numbers), doubles by rows, or what numpy would write for other ones."""
+        with zipfile.ZipFile(self.path(name), "w") as file:
+            for key, (shape, numbers, *order) in arrays.items():
+                header = f"{{'descr': '<f8', 'fortran_order': {bool(order)}, 'shape': {shape}, }}".ljust(117) + "\n"
+                file.writestr(f"{key}.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() +
+                              struct.pack(f"<{len(numbers)}d", *numbers))
+        return self.path(name)
+
+    def test_systems(self):
+        """Many at once, each with values and a right side of its own."""
+        entries, count = laplacian(6, True), 5
+        file, draw = self.matrix(entries), random.Random(7)
+        systems = [{place: value * (1 + 0.1 * s) + (place[0] == place[1]) * 0.1 * s for place, value in entries.items()}
+                   for s in range(count)]
+        sides = [[draw.uniform(-1, 1) for _ in range(ROWS)] for _ in range(count)]
+        values = [system[place] for system in systems for place in sorted(system)]
+        archive = self.archive("s.npz", values=((count, len(entries)), values),
+                               b=((count, ROWS), [number for side in sides for number in side]))
+        for method in ("cg", "bicgstab"):
+            for more in ((), ("--preconditioner=none",), ("--type=f32",)):
+                report = json.loads(self.check(0, "", file, f"--systems={archive}", f"--method={method}", "--json",
+                                               "-o", self.path("x"), *more))
+                self.assertEqual((report["systems"], report["converged"], report["method"]), (count, count, method))
+                self.assertEqual([each["reason"] for each in report["outcomes"]], ["converged"] * count)
+                x, limit = self.numbers("x"), 1e-4 if more == ("--type=f32",) else 2e-8
+                self.assertEqual(len(x), count * ROWS)
+                for s in range(count):
+                    residual = self.residual(systems[s], sides[s], x[s * ROWS:(s + 1) * ROWS])
+                    self.assertLess(residual, limit)
+                    self.assertAlmostEqual(report["outcomes"][s]["true_residual"], residual, delta=limit)
+        text = self.check(0, "", file, f"--systems={archive}")
+        self.assertIn("5 systems, 5 converged, ", text)
+        self.assertIn("iterations ", text)
+        # without right sides, those of the call; by a number, values near the matrix's
+        archive = self.archive("v.npz", values=((count, len(entries)), values))
+        json.loads(self.check(0, "", file, f"--systems={archive}", "--rhs=product", "--json", "-o", self.path("x")))
+        wanted = [sum(value for (i, _), value in entries.items() if i == row) for row in range(ROWS)]
+        self.assertLess(self.residual(systems[2], wanted, self.numbers("x")[2 * ROWS:3 * ROWS]), 2e-8)
+        report = json.loads(self.check(0, "", file, "--systems=3", "--json", "-o", self.path("x"), "--repeat=2"))
+        self.assertEqual((report["systems"], report["converged"]), (3, 3))
+        nearby = {(i, j): value * (1 + 2 / 8192) * (1 + 2 / 8192 if i == j else 1) for (i, j), value in entries.items()}
+        self.assertLess(self.residual(nearby, [1] * ROWS, self.numbers("x")[2 * ROWS:]), 2e-8)
+
+    def test_systems_that_fail(self):
+        entries = laplacian(6, True)
+        file = self.matrix(entries)
+        zero = [entries[place] for place in sorted(entries)] + [0.0] * len(entries)
+        archive = self.archive("s.npz", values=((2, len(entries)), zero))
+        output = self.check(1, "1 of 2 systems were not solved, first number 1: ", file, f"--systems={archive}", "--json")
+        report = json.loads(output)
+        self.assertEqual(report["converged"], 1)
+        self.assertEqual(report["outcomes"][0]["reason"], "converged")
+        self.assertNotEqual(report["outcomes"][1]["reason"], "converged")
+
+    def test_systems_refused(self):
+        entries = laplacian(6, True)
+        file, n = self.matrix(entries), len(entries)
+        for message, arrays in ((f"has {n - 1} numbers in 1 rows; it needs {n} in each", {"values": ((1, n - 1), [1] * (n - 1))}),
+                                ("there is no array 'values'", {"b": ((1, ROWS), [1] * ROWS)}),
+                                ("a row for each system", {"values": ((2, n), [1] * 2 * n), "b": ((1, ROWS), [1] * ROWS)}),
+                                ("'values.npy' lies by columns", {"values": ((2, n), [1] * 2 * n, "F")}),
+                                ("needs", {"values": ((0, n), [])})):
+            self.check(3, message, file, f"--systems={self.archive('s.npz', **arrays)}")
+        self.check(3, "this is no .npz", file, f"--systems={file}")
+        self.check(4, "nowhere.npz", file, "--systems=nowhere.npz")
+        self.check(2, "it takes 1 to", file, "--systems=0")
+        self.check(2, "needs a number, or the name", file, "--systems=")
+        both = self.archive("s.npz", values=((1, n), [1] * n), b=((1, ROWS), [1] * ROWS))
+        self.check(2, "has right sides: leave '--rhs' out", file, f"--systems={both}", "--rhs=ones")
+        for words, option in (("'--history' has no effect on many systems", "--history"),
+                              ("'--program-form' has no effect", "--program-form=grid"),
+                              ("'--parameter' has no effect", "--parameter=restart=3"),
+                              ("take '--preconditioner=jacobi' or none", "--preconditioner=blocks"),
+                              ("take '--method=cg' or bicgstab, not 'gmres'", "--method=gmres")):
+            self.check(2, words, file, "--systems=2", option)
 
     def numbers(self, name):
         with open(self.path(name), encoding="utf-8") as file:

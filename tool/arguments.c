@@ -200,6 +200,12 @@ static enum cb_status set_program_form(struct cb_call *call, const char *value, 
   return CB_OK;
 }
 
+static enum cb_status set_systems(struct cb_call *call, const char *value, struct cb_diag *diag) {
+  if (!*value) return cb_fail(diag, CB_ERR_ARGUMENT, "'--systems' needs a number, or the name of a .npz file");
+  call->systems = value;
+  return CB_OK;
+}
+
 static enum cb_status set_rhs(struct cb_call *call, const char *value, struct cb_diag *diag) {
   if (!*value) return cb_fail(diag, CB_ERR_ARGUMENT, "'--rhs' needs ones, product or the name of a file");
   call->rhs = value;
@@ -364,11 +370,14 @@ static const struct flag flag_table[] = {
     {"rhs", 0, "ones|product|FILE", CB_TAKES_SOLVE, "right side: ones, A times ones, or a number for each row (ones)",
      set_rhs},
     {"tolerance", 0, "T", CB_TAKES_SOLVE, "residual's norm, of that of the right side (1e-8; 1e-5 with f32)", set_tolerance},
+    {"tolerance", 0, "T", CB_TAKES_LP, "of residuals and values, absolute and relative (1e-6; 1e-4 with f32)", set_tolerance},
     {"iterations", 0, "N", CB_TAKES_SOLVE, "the most (10 times the rows)", set_iterations},
+    {"iterations", 0, "N", CB_TAKES_LP, "the most (100000)", set_iterations},
     {"preconditioner", 0, "jacobi|blocks|none", CB_TAKES_SOLVE, "divide residuals by the diagonal, its blocks, or not (jacobi)",
      set_preconditioner},
     {"parameter", 0, "NAME=V", CB_TAKES_SOLVE, "restart, block_size, weight, damping, lowest, highest", set_parameter},
     {"program-form", 0, "FORM", CB_TAKES_SOLVE, "grid, cluster, block or graph; +steps behind it (by a cost model)", set_program_form},
+    {"systems", 0, "N|FILE.npz", CB_TAKES_SOLVE, "many at once: arrays 'values' and 'b'; or N, with values nearby", set_systems},
     {"history", 0, NULL, CB_TAKES_SOLVE, "print the residual of each iteration", set_given},
     {"solution", 0, "FILE.json", CB_TAKES_REPORT, "draw the residuals that 'cbgen solve --json' wrote; repeatable", set_solution},
     {"predicted", 0, NULL, CB_TAKES_REPORT, "measure nothing, even where there is a GPU", set_given},

@@ -15,7 +15,7 @@
 const struct cb_verb *const cb_verb_table[] = {
     &cb_verb_generate, &cb_verb_analyze, &cb_verb_verify, &cb_verb_trace, &cb_verb_diff,      &cb_verb_report,
     &cb_verb_run,      &cb_verb_bench,   &cb_verb_why,    &cb_verb_calibrate, &cb_verb_cache, &cb_verb_families,
-    &cb_verb_solve,    NULL};
+    &cb_verb_solve,    &cb_verb_lp,      NULL};
 
 static const struct cb_verb *find_verb(const char *name) {
   for (int i = 0; cb_verb_table[i]; i++)
@@ -39,9 +39,8 @@ static void overview(struct cb_text *text) {
     cb_text_add(text, "  %-9s %s\n", cb_verb_table[i]->name, cb_verb_table[i]->summary);
   cb_text_add_string(text,
                      "\n  help VERB | options | recipes | architectures | shapes | exit-codes      --version\n\n"
-                     "FILE is Matrix Market, SciPy .npz or a SNAP edge list, plain or packed (.gz .zst .xz .bz2 .tar.gz),\n"
-                     "'-' for standard input, or 'generate:SHAPE,KEY=VALUE,…' ('cbgen help shapes').\n"
-                     "Example: cbgen examples/bcsstk13.mtx.gz -o kernel.cu\n");
+                     "FILE is Matrix Market, SciPy .npz or an edge list, plain or packed (.gz .zst .xz .bz2 .tar.gz), '-'\n"
+                     "or 'generate:SHAPE,…' ('cbgen help shapes'). Example: cbgen examples/bcsstk13.mtx.gz -o kernel.cu\n");
 }
 
 static void verb_help(struct cb_text *text, const struct cb_verb *verb) {

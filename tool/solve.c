@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cbgen solve: A x = b on the GPU, by a method in one kernel or a few; what it took, and how good x is. */
+#include "tool/solve.h"
+
 #include "tool/job.h"
 
 #include "base/clock.h"
@@ -68,20 +70,18 @@ static enum cb_status read_numbers(double *numbers, int64_t count, const char *p
   return s;
 }
 
-/* "ones": all 1; "product": what x of ones gives; else a file. */
-static enum cb_status make_right_side(struct solution *solution, const struct cb_call *call, struct cb_diag *diag) {
-  const struct cb_csr *csr = &solution->job.csr;
-  const char *kind = call->rhs ? call->rhs : "ones";
+enum cb_status cb_right_side(double *b, double *norm, const struct cb_csr *csr, const char *rhs, struct cb_diag *diag) {
+  const char *kind = rhs ? rhs : "ones";
   const int is_product = !strcmp(kind, "product");
   enum cb_status s = CB_OK;
+  double square = 0;
   for (int64_t row = 0; row < csr->rows; row++) {
-    solution->b[row] = is_product ? 0 : 1;
-    for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1) && is_product; k++)
-      solution->b[row] += csr->values[k];
+    b[row] = is_product ? 0 : 1;
+    for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1) && is_product; k++) b[row] += csr->values[k];
   }
-  if (!is_product && strcmp(kind, "ones") != 0) s = read_numbers(solution->b, csr->rows, kind, diag);
-  for (int64_t row = 0; row < csr->rows; row++) solution->norm += solution->b[row] * solution->b[row];
-  solution->norm = sqrt(solution->norm);
+  if (!is_product && strcmp(kind, "ones") != 0) s = read_numbers(b, csr->rows, kind, diag);
+  for (int64_t row = 0; row < csr->rows; row++) square += b[row] * b[row];
+  *norm = sqrt(square);
   return s;
 }
 
@@ -240,15 +240,17 @@ static enum cb_status solve(struct solution *solution, const struct cb_call *cal
 
 /* ---- the report */
 
-static const char *reason_of(const struct solution *solution) {
+const char *cb_reason_words(int reason) {
   static const char *const words[] = {[CBGEN_REASON_NONE] = "nothing was solved",
                                       [CBGEN_REASON_CONVERGED] = "converged",
                                       [CBGEN_REASON_ITERATIONS] = "no convergence",
                                       [CBGEN_REASON_BREAKDOWN] = "breakdown",
                                       [CBGEN_REASON_NOT_A_NUMBER] = "not a number",
                                       [CBGEN_REASON_STOPPED] = "stopped"};
-  return words[solution->outcome.reason];
+  return words[reason];
 }
+
+static const char *reason_of(const struct solution *solution) { return cb_reason_words(solution->outcome.reason); }
 
 static double relative(const struct solution *solution, double norm) {
   const double value = fabs(solution->outcome.value);
@@ -351,10 +353,11 @@ static enum cb_status read_system(struct solution *solution, const struct cb_cal
   solution->b = cb_alloc(rows + 1, sizeof *solution->b);
   solution->x = cb_alloc(rows + 1, sizeof *solution->x);
   if (!solution->b || !solution->x) return cb_fail_memory(diag, "vectors", rows);
-  return make_right_side(solution, call, diag);
+  return cb_right_side(solution->b, &solution->norm, &solution->job.csr, call->rhs, diag);
 }
 
 static enum cb_status run_solve(const struct cb_call *call, struct cb_diag *diag) {
+  if (call->systems) return cb_solve_systems(call, diag);
   struct solution solution = {.method = call->method ? call->method : "cg"};
   enum cb_status s = read_system(&solution, call, diag);
   cb_progress_stage("compiling a solver of '%s'", call->file);
@@ -371,10 +374,10 @@ const struct cb_verb cb_verb_solve = {
     .name = "solve",
     .arguments = "FILE [OPTION…]",
     .summary = "solve A x = b on the GPU, in one kernel",
-    .details = "Compiles the matrix's product and a method as one kernel, and solves from x = 0. The right side is\n"
-               "ones, what x of ones gives, or a file with a number for each row. Prints why it stopped, iterations,\n"
-               "time, and the residual as the method has it and as x has it. cbgen(1) says what each method is for.\n",
+    .details = "Compiles the matrix's product and a method as one kernel, and solves from x = 0. Prints why it\n"
+               "stopped, iterations, time, and the residual as the method and as x has it. cbgen(1) has methods.\n",
     .example = "cbgen solve matrix.mtx --method=bicgstab --rhs=product",
     .takes = CB_TAKES_JSON | CB_TAKES_GPU | CB_TAKES_OUTPUT | CB_TAKES_SOLVE,
+    .check = cb_check_systems_call,
     .run = run_solve,
 };

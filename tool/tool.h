@@ -8,7 +8,7 @@
  *   sweep.c      one option at several values
  *   analyze.c generate.c verify.c trace.c run.c bench.c     one verb each
  *   report.c report_*.c html.c   everything about one matrix as a page of HTML
- *   solve.c                  systems of equations
+ *   solve.c solve_systems.c lp.c   systems of equations, many of them; linear programs
  *   why.c why_report.c       slow thread blocks
  *   diff.c facts.c           two kernels compared, by what their texts say of themselves
  *   families.c   kernels that matrices share, and the files of them that come with the library
@@ -86,6 +86,7 @@ struct cb_call {
   int64_t limit;                /* bytes of the cache; -1: not asked for */
   const char *method, *rhs;     /* solve: NULL: cg, ones */
   const char *program_form;     /* likewise; NULL: by the cost model */
+  const char *systems;          /* likewise: of many, a file or a number; NULL: there is one */
   double tolerance;             /* likewise, of the residual; 0: as usual */
   double weight, damping, lowest, highest; /* likewise: of methods */
   int64_t restart, block_size;
@@ -119,6 +120,7 @@ enum cb_takes {
   CB_TAKES_REPORT = 1048576, /* --predicted, --solution */
   CB_TAKES_WHY = 262144,   /* --row */
   CB_TAKES_SOLVE = 1 << 26, /* --method, --rhs, --tolerance, --iterations, --preconditioner, --history, … */
+  CB_TAKES_LP = 1 << 28,    /* --tolerance, --iterations */
   CB_TAKES_LIST = 1 << 27  /* '@LIST' in place of a matrix: a file that names some */
 };
 #define CB_WITHOUT_MATRIX (CB_TAKES_CACHE | CB_TAKES_NOTHING)
@@ -134,7 +136,7 @@ struct cb_verb {
 };
 extern const struct cb_verb cb_verb_analyze, cb_verb_generate, cb_verb_verify, cb_verb_run, cb_verb_bench,
     cb_verb_calibrate, cb_verb_cache, cb_verb_diff, cb_verb_trace, cb_verb_report, cb_verb_why, cb_verb_families,
-    cb_verb_solve;
+    cb_verb_solve, cb_verb_lp;
 extern const struct cb_verb *const cb_verb_table[]; /* ends with NULL */
 
 /* ---- arguments.c */

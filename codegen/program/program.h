@@ -74,7 +74,7 @@ struct cb_step {
 enum {
   CB_MOST_STEPS = 16,
   CB_MOST_SECTIONS = 12,
-  CB_MOST_PARAMETERS = 8,
+  CB_MOST_PARAMETERS = 12,
   CB_MOST_GIVEN = 12,
   CB_MOST_WORK = 24,
   CB_MOST_RESTART = 64, /* vectors of a basis, one less */
@@ -132,7 +132,9 @@ enum cb_reason {
   CB_REASON_ITERATIONS = 2,
   CB_REASON_BREAKDOWN = 3,
   CB_REASON_NOT_A_NUMBER = 4,
-  CB_REASON_STOPPED = 5 /* from the host */
+  CB_REASON_STOPPED = 5, /* from the host */
+  CB_REASON_PRIMAL_INFEASIBLE = 6, /* of linear programs */
+  CB_REASON_DUAL_INFEASIBLE = 7
 };
 
 /* What residuals are multiplied by: nothing, the inverse of a diagonal that the caller gives, or the inverses of dense

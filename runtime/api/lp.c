@@ -22,6 +22,16 @@ struct cbgen_lp {
   struct cb_diag diag;
 };
 
+/* Of certificates, whose products are differences of two: the share of all terms that rounding may be, and how short a
+ * step against its point says nothing any more. An infeasible program's step is about the k-th part of its point in
+ * iteration k; what rounding adds to its product is then about k units of the last place. */
+static const struct certainty {
+  double gate, fresh;
+} certainties[] = {{1e-5, 1e-7}, {1e-2, 1e-4}}; /* of double, of float */
+
+_Static_assert(CBGEN_REASON_PRIMAL_INFEASIBLE == (int)CB_REASON_PRIMAL_INFEASIBLE &&
+                   CBGEN_REASON_DUAL_INFEASIBLE == (int)CB_REASON_DUAL_INFEASIBLE,
+               "reasons are the same");
 _Static_assert(sizeof(cbgen_lp_result) == sizeof(struct cb_linear_outcome), "results are laid out alike");
 
 /* ---- what is asked for */
@@ -68,6 +78,9 @@ static enum cb_status check_options(const cbgen_lp_options *options, const struc
   if (!is_size(options->norm) || !is_size(options->weight))
     return cb_fail(diag, CB_ERR_ARGUMENT, "'norm' is %g and 'weight' %g: they are above 0, or 0 (found)", options->norm,
                    options->weight);
+  if (!cb_real_is_finite(options->certificate_tolerance))
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'certificate_tolerance' is %g, which is no finite number",
+                   options->certificate_tolerance);
   if (!options->row_scales != !options->column_scales)
     return cb_fail(diag, CB_ERR_ARGUMENT, "of 'row_scales' and 'column_scales' one is missing");
   if (((uintptr_t)options->row_scales | (uintptr_t)options->column_scales) % cb_type_size(info->vector_type) ||
@@ -79,36 +92,41 @@ static enum cb_status check_options(const cbgen_lp_options *options, const struc
 static enum cb_status take_options(cbgen_lp *lp, const cbgen_lp_options *asked, struct cb_diag *diag) {
   cbgen_lp_options *options = &lp->options;
   const struct cb_operator_info *info = cb_operator_info(lp->a->op);
-  enum cb_status s =
-      asked ? cb_take_struct(options, sizeof *options, sizeof *options, asked, "cbgen_lp_options", diag) : CB_OK;
+  const size_t least = offsetof(cbgen_lp_options, certificate_tolerance);
+  enum cb_status s = asked ? cb_take_struct(options, sizeof *options, least, asked, "cbgen_lp_options", diag) : CB_OK;
   if (!s) s = check_options(options, info, diag);
   if (s) return s;
   const double usual = info->sum_type == CB_F32 ? 1e-4 : 1e-6;
   if (options->relative_tolerance == 0 && options->absolute_tolerance == 0)
     options->relative_tolerance = options->absolute_tolerance = usual;
   if (!options->max_iterations) options->max_iterations = USUAL_ITERATIONS;
+  if (options->certificate_tolerance == 0) options->certificate_tolerance = info->sum_type == CB_F32 ? 1e-3 : 1e-8;
   lp->program = &cb_program_pdhg[options->row_scales != NULL];
   return CB_OK;
 }
 
 /* ---- life */
 
-static enum cb_status build(cbgen_lp *lp, struct cb_diag *diag) {
+static struct cb_staged_parts parts_of(const cbgen_lp *lp) {
   const struct cb_operator_info *info = cb_operator_info(lp->a->op);
+  return (struct cb_staged_parts){.device = lp->a->shared->session->device,
+                                  .op = lp->a->op,
+                                  .transposed = lp->transposed->op,
+                                  .program = lp->program,
+                                  .vector = info->vector_type,
+                                  .sum = info->sum_type};
+}
+
+static enum cb_status build(cbgen_lp *lp, struct cb_diag *diag) {
   const struct cb_program_sizes sizes = {0};
+  struct cb_staged_parts parts = parts_of(lp);
   struct cb_compiled compiled = {0};
   struct cb_stages_plan plan;
   struct cb_text text = {0};
-  enum cb_status s = cb_stages_text(&text, &plan, lp->program, info->vector_type, info->sum_type, &sizes, diag);
+  enum cb_status s = cb_stages_text(&text, &plan, lp->program, parts.vector, parts.sum, &sizes, diag);
   if (!s) s = cb_stages_binary(lp->a->shared, &text, &compiled, diag);
-  const struct cb_staged_parts parts = {.device = lp->a->shared->session->device,
-                                        .op = lp->a->op,
-                                        .transposed = lp->transposed->op,
-                                        .program = lp->program,
-                                        .plan = &plan,
-                                        .cubin = compiled.cubin,
-                                        .vector = info->vector_type,
-                                        .sum = info->sum_type};
+  parts.plan = &plan;
+  parts.cubin = compiled.cubin;
   if (!s) s = cb_staged_load(&lp->staged, &parts, diag);
   cb_compiled_release(&compiled);
   cb_text_release(&text);
@@ -141,6 +159,42 @@ cbgen_status cbgen_lp_create(cbgen_operator *a, cbgen_operator *transposed, cons
   if (s) cbgen_lp_free(lp);
   else *out = lp;
   return cb_operator_report(a, s, &diag);
+}
+
+/* The solver's own, or all of them anew. */
+static enum cb_status take_clone_options(cbgen_lp *clone, const cbgen_lp *lp, const cbgen_lp_options *asked,
+                                         struct cb_diag *diag) {
+  clone->options = lp->options;
+  clone->options.result = NULL;
+  clone->program = lp->program;
+  if (!asked) return CB_OK;
+  clone->options = (cbgen_lp_options){0};
+  const enum cb_status s = take_options(clone, asked, diag);
+  if (s || clone->program == lp->program) return s;
+  return cb_fail(diag, CB_ERR_ARGUMENT, "a clone has the solver's kernels: whether there are 'row_scales' is its");
+}
+
+static enum cb_status clone_into(cbgen_lp *clone, const cbgen_lp *lp, const cbgen_lp_options *options,
+                                 struct cb_diag *diag) {
+  enum cb_status s = take_handle(lp->a, &clone->a, diag);
+  if (!s) s = take_handle(lp->transposed, &clone->transposed, diag);
+  if (!s) s = take_clone_options(clone, lp, options, diag);
+  if (s) return s;
+  const struct cb_staged_parts parts = parts_of(clone);
+  return cb_staged_clone(&clone->staged, lp->staged, &parts, diag);
+}
+
+cbgen_status cbgen_lp_clone(cbgen_lp *lp, const cbgen_lp_options *options, cbgen_lp **out) {
+  CB_STANDARD_NUMERICS;
+  if (out) *out = NULL;
+  if (!lp) return CBGEN_ERROR_ARGUMENT;
+  if (!out) return (cbgen_status)cb_fail(&lp->diag, CB_ERR_ARGUMENT, "no place for the clone was given");
+  cbgen_lp *clone = cb_calloc(1, sizeof *clone);
+  if (!clone) return (cbgen_status)cb_fail_memory(&lp->diag, "a solver", sizeof *clone);
+  const enum cb_status s = clone_into(clone, lp, options, &lp->diag);
+  if (s) cbgen_lp_free(clone);
+  else *out = clone;
+  return (cbgen_status)s;
 }
 
 void cbgen_lp_free(cbgen_lp *lp) {
@@ -188,6 +242,7 @@ cbgen_status cbgen_lp_solve(cbgen_lp *lp, const cbgen_lp_problem *problem, void 
   CB_RANGE("cbgen: solve a linear program");
   if (!lp) return CBGEN_ERROR_ARGUMENT;
   const cbgen_lp_options *options = &lp->options;
+  const struct certainty *certain = &certainties[cb_operator_info(lp->a->op)->sum_type == CB_F32];
   cbgen_lp_problem own = {0};
   struct cb_diag *diag = &lp->diag;
   if (!problem) return (cbgen_status)cb_fail(diag, CB_ERR_ARGUMENT, "no linear program was given");
@@ -197,7 +252,8 @@ cbgen_status cbgen_lp_solve(cbgen_lp *lp, const cbgen_lp_problem *problem, void 
       .given = {at(own.cost), at(own.lower), at(own.upper), at(own.row_lower), at(own.row_upper), at(x), at(y),
                 at(options->column_scales), at(options->row_scales)},
       .parameters = {options->relative_tolerance, options->absolute_tolerance, options->norm, options->weight,
-                     options->max_iterations},
+                     options->max_iterations, options->certificate_tolerance, certain->gate,
+                     certain->fresh * certain->fresh},
       .most = options->max_iterations,
       .outcome = at(options->result),
       .stream = stream};

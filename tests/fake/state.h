@@ -142,7 +142,7 @@ const struct thing *close_memory(int device);
 
 /* ---- works.c */
 
-enum work_kind { LAUNCH, COPY_TO_DEVICE, COPY_TO_HOST, COPY_ON_DEVICE, FILL, RECORD, WAIT, LOOP };
+enum work_kind { LAUNCH, COPY_TO_DEVICE, COPY_TO_HOST, COPY_ON_DEVICE, FILL, BESIDE, RECORD, WAIT, LOOP };
 
 /* One thing that a stream does. */
 struct work {
@@ -153,6 +153,7 @@ struct work {
   uint64_t to, from; /* addresses or pointers */
   size_t bytes;
   unsigned char byte;  /* FILL */
+  void (*run)(const void *data); /* BESIDE: with so many `bytes` at `from`, copied where the work waits */
   struct thing *event; /* RECORD, WAIT */
   long number;         /* of the event's record */
   struct thing *body;  /* LOOP: a graph, the work's own */

@@ -53,6 +53,12 @@ struct work *append_work(struct thing *list, const struct work *work) {
   if (work->kind == LAUNCH)
     copy->owned = copy->launch.parameters = copy_parameters(work->kernel->kernel, work->launch.parameters);
   if (work->kind == LOOP) copy->body = copy_body(work->body);
+  if (work->kind == BESIDE) {
+    copy->owned = malloc(work->bytes);
+    if (!copy->owned) abort();
+    memcpy(copy->owned, (const void *)(uintptr_t)work->from, work->bytes);
+    copy->from = (uint64_t)(uintptr_t)copy->owned;
+  }
   *list->last = copy;
   list->last = &copy->next;
   return copy;
@@ -68,7 +74,7 @@ void free_works(struct work *work) {
 }
 
 unsigned check_work(const struct work *work) {
-  return work->kind == LAUNCH ? check_launch(work) : work->kind >= RECORD ? SUCCESS : check_copy(work);
+  return work->kind == LAUNCH ? check_launch(work) : work->kind >= BESIDE ? SUCCESS : check_copy(work);
 }
 
 /* ---- queues. The per-thread stream has one for each GPU, as if there were one thread. */
@@ -97,6 +103,9 @@ unsigned perform(const struct work *work) {
     return perform_launch(work);
   case LOOP:
     return perform_loop(work);
+  case BESIDE:
+    work->run((const void *)(uintptr_t)work->from);
+    return SUCCESS;
   case RECORD:
     if (event) event->stamp = state.clock_ns;
     if (event && event->done < work->number) event->done = work->number;
@@ -164,6 +173,14 @@ unsigned submit(const struct work *work, void *stream) {
   if (queue && !must_be_done_now(work)) return enqueue(queue, work);
   if (queue) finish(queue);
   return perform(work);
+}
+
+EXPORT unsigned fake_work(void *stream, void (*run)(const void *data), const void *data, size_t bytes) {
+  LOCK;
+  if (current_device() < 0) return INVALID_CONTEXT;
+  const struct work work = {
+      .kind = BESIDE, .device = current_device(), .run = run, .from = (uint64_t)(uintptr_t)data, .bytes = bytes};
+  return submit(&work, stream);
 }
 
 /* ---- waiting */

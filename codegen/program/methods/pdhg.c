@@ -50,6 +50,40 @@ _Static_assert(POWER == 24 && CHECK == 64, "the texts say the same");
   "worth = r > 0 ? (has_lower ? r * lower : 0) : (r < 0 ? (has_upper ? r * upper : 0) : 0 * r);"                 \
   "miss = r > 0 ? (has_lower ? 0 : r) : (r < 0 ? (has_upper ? 0 : r) : 0 * r);"
 
+/* The step (d, e) = ẑ - z. Where a program has no solution, it converges to a direction that proves so, up to its
+ * length (Applegate and others, "Infeasibility detection with primal-dual hybrid gradient", 2024; for Halpern's
+ * iterations Lu and Yang): e, multipliers whose value against all bounds is above 0 though they cost nothing; or d,
+ * along which the value falls without end, as no finite bound ends it. A d is q - p here, and Aᵀ e is g - old_g.
+ *
+ * Each row and column adds its worth (of e) or gain (of d), less the share `gate` of its size: what is left of them is
+ * no rounding. `miss` and `off` are what the directions lack: where a bound that is not there would have to hold. And
+ * they are looked at only where the step is not so short against its point (`fresh`, squared) that the difference of
+ * two products says nothing of it. */
+#define DIRECTION(low, high)                                                                                     \
+  "has_low = " low " - " low " == 0; has_high = " high " - " high " == 0;"
+#define WORTH(of, low, high)                                                                                     \
+  "worth = " of " > 0 ? (has_low ? " of " * " low " : 0) : (" of " < 0 ? (has_high ? " of " * " high " : 0) : 0);" \
+  "miss = " of " > 0 ? (has_low ? 0 : " of ") : (" of " < 0 ? (has_high ? 0 : " of ") : 0);"
+#define OFF(along)                                                                                               \
+  "off = " along " < 0 ? (has_low ? " along " : 0) : (" along " > 0 ? (has_high ? " along " : 0) : 0);"
+#define RAYS_OF_ROWS                                                                                             \
+  "e = best_y - y; along = q - p;" DIRECTION("row_lower", "row_upper") WORTH("e", "row_lower", "row_upper")      \
+  OFF("along") "row_net = sum(worth - gate * abs(worth)); row_miss = sum(miss * miss); row_off = sum(off * off);" \
+  "row_fresh = sum(e * e - fresh * y * y);"
+#define RAYS_OF_COLUMNS                                                                                          \
+  "d = best_x - x; r = old_g - g; gain = -(cost * d);" DIRECTION("lower", "upper") WORTH("r", "lower", "upper")  \
+  OFF("d") "column_net = sum(worth - gate * abs(worth)); column_miss = sum(miss * miss); column_off = sum(off * off);" \
+  "column_fresh = sum(d * d - fresh * x * x); gain_net = sum(gain - gate * abs(gain));"
+
+/* Where a direction lacks at most `ray` times what it is worth, it is a certificate, and scaled to a worth of 1. */
+#define CERTIFICATES                                                                                             \
+  "in row_net, column_net, row_miss, column_miss, row_fresh, gain_net, row_off, column_off, column_fresh, ray;"  \
+  "out ray_x, ray_y, length_x, length_y; net = row_net + column_net; most_y = ray * net; most_x = ray * gain_net;" \
+  "good_y = row_miss + column_miss <= most_y * most_y ? (row_fresh > 0 ? 1 : 0) : 0;"                            \
+  "good_x = row_off + column_off <= most_x * most_x ? (column_fresh > 0 ? 1 : 0) : 0;"                           \
+  "ray_y = ray > 0 ? (net > 0 ? good_y : 0) : 0; ray_x = ray > 0 ? (gain_net > 0 ? good_x : 0) : 0;"             \
+  "length_y = ray_y > 0 ? 1 / net : 0; length_x = ray_x > 0 ? 1 / gain_net : 0;"
+
 #define NONE_LEFT "in left; out go; go = left > 0 ? 0 : 1;"
 
 #define SIZES                                                                                                    \
@@ -57,9 +91,9 @@ _Static_assert(POWER == 24 && CHECK == 64, "the texts say the same");
 
 #define PDHG(in_t, in_s, made_t, made_s, t_wrong, s_wrong, t_times, s_times, by_t, by_s, own_t, own_s, ...)      \
   {                                                                                                              \
-    .name = "pdhg", .parameters = {"relative", "absolute", "norm", "weight", "most"}, .given = {NULL},           \
+    .name = "pdhg", .parameters = {"relative", "absolute", "norm", "weight", "most", "ray", "gate", "fresh"}, .given = {NULL}, \
     .work = {"x", "y", "cost", "lower", "upper", "row_lower", "row_upper", "anchor_x", "anchor_y", "ahead",      \
-             "best_x", "best_y", "g", "q", "p", own_t, own_s},                                                   \
+             "best_x", "best_y", "g", "q", "p", "old_g", own_t, own_s},                                                   \
     .copied = (const struct cb_copied[]){{"cost", "0", NULL},                                                    \
                                          {"lower", "0", NULL},                                                   \
                                          {"upper", "infinity<double>()", NULL},                                  \
@@ -68,7 +102,7 @@ _Static_assert(POWER == 24 && CHECK == 64, "the texts say the same");
                                          {"x", NULL, "best_x"},                                                  \
                                          {"y", NULL, "best_y"},                                                  \
                                          __VA_ARGS__{NULL, NULL, NULL}},                                         \
-    .columns = (const char *const[]){"x", "cost", "lower", "upper", "anchor_x", "ahead", "best_x", "g", "t", NULL}, \
+    .columns = (const char *const[]){"x", "cost", "lower", "upper", "anchor_x", "ahead", "best_x", "g", "old_g", "t", NULL}, \
     .told = (const struct cb_told[]){{"primal_residual", "sqrt(double(primal_))"},                               \
                                      {"dual_residual", "sqrt(double(dual_))"},                                   \
                                      {"primal_value", "value_"},                                                 \
@@ -76,7 +110,8 @@ _Static_assert(POWER == 24 && CHECK == 64, "the texts say the same");
                                      {NULL, NULL}},                                                              \
     .sections_count = 11,                                                                                        \
     .sections = {                                                                                                \
-        {.steps = {STEP(COLUMNS, "in cost, lower, upper, x; out anchor_x, best_x, ahead;" made_t                 \
+        {.steps = {STEP(SCALARS, "out ray_x, ray_y, length_x, length_y; ray_x = 0; ray_y = 0; length_x = 0; length_y = 0;"), \
+                   STEP(COLUMNS, "in cost, lower, upper, x; out anchor_x, best_x, ahead;" made_t                 \
                                  BOUNDS("lower", "upper")                                                        \
                                  "anchor_x = x; best_x = x; start = 0.5 + 1 / (1 + row); ahead = start;"         \
                                  "bad = sum(wrong" t_wrong "); crossed = sum(below + above);"                    \
@@ -143,8 +178,8 @@ _Static_assert(POWER == 24 && CHECK == 64, "the texts say the same");
         {.from = "y",                                                                                            \
          .to = "g",                                                                                              \
          .transposed = 1,                                                                                        \
-         .steps = {STEP(COLUMNS, "in cost, lower, upper, g, x" in_t "; out best_x, ahead; scalar tau;"           \
-                                 PRIMAL_STEP(t_times, "best_x") "ahead = fma(2, best_x, -x);")},                 \
+         .steps = {STEP(COLUMNS, "in cost, lower, upper, g, x" in_t "; out best_x, ahead, old_g; scalar tau;"    \
+                                 PRIMAL_STEP(t_times, "best_x") "ahead = fma(2, best_x, -x); old_g = g;")},      \
          .next = 7},                                                                                             \
         {.from = "ahead",                                                                                        \
          .to = "q",                                                                                              \
@@ -160,7 +195,8 @@ _Static_assert(POWER == 24 && CHECK == 64, "the texts say the same");
                               "change = q - p; apart = best_y - anchor_y;"                                       \
                               "primal = dot(miss, miss); row_worth = sum(worth);"                                \
                               "changed = sum(change * change" s_times "); reached = sum(p * p" s_times ");"      \
-                              "dual_moved = sum(apart * apart" by_s ");")},                                      \
+                              "dual_moved = sum(apart * apart" by_s ");"),                                       \
+                   STEP(ROWS, "in p, q, y, best_y, row_lower, row_upper; scalar gate, fresh;" RAYS_OF_ROWS)},    \
          .next = 9},                                                                                             \
         {.from = "best_y",                                                                                       \
          .to = "g",                                                                                              \
@@ -169,13 +205,16 @@ _Static_assert(POWER == 24 && CHECK == 64, "the texts say the same");
                                  "move = best_x - x; apart = best_x - anchor_x; dual = dot(miss, miss);"         \
                                  "column_worth = sum(worth); value = dot(cost, best_x);"                         \
                                  "moved = sum(move * move" by_t "); primal_moved = sum(apart * apart" by_t ");"), \
+                   STEP(COLUMNS, "in g, old_g, cost, lower, upper, x, best_x; scalar gate, fresh;" RAYS_OF_COLUMNS), \
                    STEP(COUNT, NULL),                                                                            \
+                   STEP(SCALARS, CERTIFICATES),                                                                  \
                    STEP(SCALARS, "in row_worth, column_worth, value, relative, absolute; inout total;"           \
                                  "out dual_value, gap, gap_limit; total = total + 1;"                            \
                                  "dual_value = row_worth + column_worth; gap = abs(value - dual_value);"         \
                                  "gap_limit = fma(relative, abs(value) + abs(dual_value), absolute);"),          \
-                   STEP(STOP, "in primal, dual, gap, total, most, primal_limit, dual_limit, gap_limit; out stop;" \
-                              "all = primal + dual + gap; over = total >= most ? 2 : 0;"                         \
+                   STEP(STOP, "in primal, dual, gap, total, most, primal_limit, dual_limit, gap_limit, ray_x, ray_y;" \
+                              "out stop; all = primal + dual + gap;"                                             \
+                              "over = ray_y > 0 ? 6 : (ray_x > 0 ? 7 : (total >= most ? 2 : 0));"                \
                               "stop = all - all == 0 ? (sqrt(primal) <= primal_limit ? (sqrt(dual) <= dual_limit ?" \
                               "(gap <= gap_limit ? 1 : over) : over) : over) : 4;"),                             \
                    STEP(SCALARS, "in primal, dual, gap, changed, reached, moved, primal_moved, dual_moved, total, most," \
@@ -206,7 +245,11 @@ _Static_assert(POWER == 24 && CHECK == 64, "the texts say the same");
                    STEP(SCALARS, SIZES),                                                                         \
                    GO(NONE_LEFT, 6)},                                                                            \
          .next = 4},                                                                                             \
-        {.next = 0}}                                                                                             \
+        {.steps = {STEP(COLUMNS, "in x; inout best_x; scalar ray_x, length_x;"                                   \
+                                 "best_x = ray_x > 0 ? length_x * (best_x - x) : best_x;"),                      \
+                   STEP(ROWS, "in y; inout best_y; scalar ray_y, length_y;"                                      \
+                              "best_y = ray_y > 0 ? length_y * (best_y - y) : best_y;")},                        \
+         .next = 0}}                                                                                             \
   }
 
 #define SCALE_WRONG(t) " + (" t " > 0 ? (" t " - " t " == 0 ? 0 : 1) : 1)"

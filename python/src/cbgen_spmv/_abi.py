@@ -277,6 +277,7 @@ class LpOptions(Structure):
         ("row_scales", c_void_p),
         ("column_scales", c_void_p),
         ("result", POINTER(LpResult)),
+        ("certificate_tolerance", c_double),
     ]
 
 
@@ -298,6 +299,8 @@ class Reason(IntEnum):
     BREAKDOWN = 3
     NOT_A_NUMBER = 4
     STOPPED = 5
+    PRIMAL_INFEASIBLE = 6
+    DUAL_INFEASIBLE = 7
 
 
 class Info(Structure):
@@ -408,6 +411,7 @@ PROTOTYPES: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "cbgen_batch_outcomes": (STATUS, (HANDLE, POINTER(Outcome))),
     "cbgen_batch_message": (c_char_p, (HANDLE,)),
     "cbgen_lp_create": (STATUS, (HANDLE, HANDLE, POINTER(LpOptions), POINTER(HANDLE))),
+    "cbgen_lp_clone": (STATUS, (HANDLE, POINTER(LpOptions), POINTER(HANDLE))),
     "cbgen_lp_free": (None, (HANDLE,)),
     "cbgen_lp_solve": (STATUS, (HANDLE, POINTER(LpProblem), c_void_p, c_void_p, c_void_p)),
     "cbgen_lp_outcome": (STATUS, (HANDLE, POINTER(LpResult))),

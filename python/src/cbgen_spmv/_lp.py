@@ -20,8 +20,10 @@ class LinearResult(NamedTuple):
     """What linear_program found.
 
     x, y: the solution and the multipliers of rows, arrays like `cost`.
-    status: 0 it is solved; 1 the iterations were used up, as they are where the program has no solution, or none that
-        is finite; 2 a lower bound is above its upper one; 4 something is not a number.
+    status: 0 it is solved; 1 the iterations were used up; 2 it has no solution: y proves it, multipliers that are worth
+        1 against all bounds though they cost nothing, or a lower bound is above its upper one; 3 its value falls
+        without end, if it has any solution: x proves it, a direction of cost -1 that no bound ends; 4 something is not
+        a number.
     iterations: how many there were.
     primal_residual, dual_residual: Euclidean norms of what rows lack to their bounds, and of reduced costs that no
         bound takes. fun, dual_fun: the values of x and of y.
@@ -36,7 +38,8 @@ class LinearResult(NamedTuple):
     dual_fun: float
 
 
-STATUS = {_abi.Reason.CONVERGED: 0, _abi.Reason.ITERATIONS: 1, _abi.Reason.BREAKDOWN: 2, _abi.Reason.NOT_A_NUMBER: 4}
+STATUS = {_abi.Reason.CONVERGED: 0, _abi.Reason.ITERATIONS: 1, _abi.Reason.BREAKDOWN: 2, _abi.Reason.NOT_A_NUMBER: 4,
+          _abi.Reason.PRIMAL_INFEASIBLE: 2, _abi.Reason.DUAL_INFEASIBLE: 3}
 
 
 def linear_program(A: Any, cost: Any, *, row_lower: Any = None, row_upper: Any = None, lower: Any = None,
