@@ -316,8 +316,8 @@ typedef struct cbgen_request {
                               * Values are 0, infinite, NaN or of a size from 2^-126 to 3.4e38, else CBGEN_ERROR_LIMIT.
                               * Such a matrix is planned and packed on the host; there is no family of such kernels,
                               * and none with an epilogue. The same as the option "type" at "split-f64" */
-  int conjugate;             /* 1: values are conjugated; with `transpose` that is the conjugate transpose. Of real types
-                              * nothing changes. The same as the option "conjugate" at "on" */
+  int conjugate;             /* 1: values are conjugated; with `transpose` that is the conjugate transpose. Of real
+                              * types nothing changes. The same as the option "conjugate" at "on" */
 } cbgen_request;
 
 /* Complex matrices are multiplied with complex vectors, and their sums are complex. Each part of a product is a sum of

@@ -27,7 +27,8 @@
  * c + 2 for α and β, whose products are such sums, too: |α||A||x| is there |Re α| m₁ + |Im α| m₂ with the magnitudes
  * m₁ of the part's own sum and m₂ of the other part's. (Higham, §3.6, bounds the number as a whole; this is for each
  * part, and stronger.) What is not finite follows the same four products: an infinite part of x spoils both parts of
- * y where the value has a part that is 0. α and β whose imaginary parts are 0 are real numbers, which multiply each part alone.
+ * y where the value has a part that is 0. α and β whose imaginary parts are 0 are real numbers, which multiply each
+ * part alone.
  *
  * Other semirings than plus-times (analysis/semiring.h) need no bound: a row's result is one of its products, or y's
  * element, or tells whether there is one. A product is rounded once, as the sums' type does it, and rounding keeps the
