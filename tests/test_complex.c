@@ -240,6 +240,42 @@ static void values_fit_their_type(void **state) {
   }
 }
 
+/* A text with a self-test of both parts is right, and one that multiplies otherwise is told. */
+static void self_tests_see_both_parts(void **state) {
+  (void)state;
+  struct product product = product_of("random,rows=60,cols=50,density=0.2", "recipe=sell type=c128");
+  const size_t numbers = 2 * (size_t)product.csr->rows;
+  double *expected = calloc(2 * numbers, sizeof *expected);
+  struct cb_diag diag = {0};
+  struct cb_source source;
+  const struct cb_label label = {"test", "test", cb_csr_pattern_hash(product.csr)};
+  assert_non_null(expected);
+  cb_oracle_selftest(product.csr, product.plan, expected, expected + numbers);
+  assert_ok(cb_blob_add_selftest(&product.blob, expected, expected + numbers, (int64_t)numbers, &diag));
+  assert_ok(cb_source_emit(&source, product.plan, &label, &product.blob, CB_EMBED_ALWAYS, &diag));
+  for (int wrong = 0; wrong < 2; wrong++) {
+    static const char right[] = "return sum_t(fma(-value.im, x.im, fma(",
+                      other[] = "return sum_t(fma(value.im, x.im, fma(";
+    char path[] = "/tmp/test_complex-XXXXXX.cu", *text = replaced(source.text, right, wrong ? other : right, 1);
+    struct cb_verify_options options;
+    struct cb_verify_file_report report;
+    const int descriptor = mkstemps(path, 3);
+    FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "wb");
+    assert_true(file && text);
+    fputs(text, file);
+    fclose(file);
+    cb_verify_options_default(&options);
+    options.host.compiler = fast_compiler();
+    options.host.optimize = options.host.debug = options.host.sanitize = 0;
+    assert_int_equal(cb_verify_file(path, &options, &report, &diag) != CB_OK, wrong);
+    remove(path);
+    free(text);
+  }
+  free(expected);
+  cb_source_release(&source);
+  product_release(&product);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(files_are_read),
@@ -249,6 +285,7 @@ int main(void) {
       cmocka_unit_test(recipes_take_them_or_decline),
       cmocka_unit_test(what_is_not_done_is_declined),
       cmocka_unit_test(values_fit_their_type),
+      cmocka_unit_test(self_tests_see_both_parts),
   };
   return cmocka_run_group_tests_name("complex", tests, NULL, NULL);
 }
