@@ -75,6 +75,7 @@ static void scalars(void **state) {
   struct vectors vectors = vectors_for(op, 0), other = vectors_for(op, 0);
   cbgen_product product = product_with(&vectors, 1, 0, NULL);
   product.beta_imag = 2;
+  fill_vectors(&other, 99); /* what z holds before is not y */
   product.z = (void *)(uintptr_t)other.y_there;
   must_operator(op, cbgen_multiply(op, &product));
   const uint64_t y_there = vectors.y_there;
