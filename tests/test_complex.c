@@ -196,6 +196,24 @@ static void recipes_take_them_or_decline(void **state) {
       taken++;
     }
   }
+  /* values by neighbours, and through L1 */
+  static const struct {
+    const char *matrix, *settings;
+  } accessors[] = {{"random,rows=300,cols=200,density=0.05", "recipe=sell sell-vector=2"},
+                   {"random,rows=300,cols=200,density=0.05", "recipe=sell sell-vector=4"},
+                   {"block,blocks_r=40,r=2,c=2,per_row=4", "recipe=blocks"},
+                   {"stencil9,n=20", "recipe=dia"}};
+  for (size_t i = 0; i < 2 * (sizeof accessors / sizeof *accessors); i++) {
+    struct cb_diag diag = {0};
+    struct cb_options chosen;
+    char settings[SETTINGS];
+    struct kernel *kernel = next_kernel(&batch);
+    snprintf(settings, sizeof settings, "%s type=%s conjugate=on", accessors[i / 2].settings, i % 2 ? "c64" : "c128");
+    snprintf(kernel->name, sizeof kernel->name, "%s", settings);
+    set_options(&chosen, settings);
+    assert_ok(cb_matrix_generate(&kernel->csr, accessors[i / 2].matrix, &diag));
+    add_kernel(&batch, &chosen);
+  }
   close_batch(&batch);
   assert_int_equal(batch.failures + batch.refused, 0);
   assert_true(taken >= 4 * 8 && declined > 0);
