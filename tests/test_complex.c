@@ -286,6 +286,7 @@ static void self_tests_see_both_parts(void **state) {
     options.host.compiler = fast_compiler();
     options.host.optimize = options.host.debug = options.host.sanitize = 0;
     assert_int_equal(cb_verify_file(path, &options, &report, &diag) != CB_OK, wrong);
+    if (wrong) assert_non_null(strstr(report.output, "the real part of row ")); /* by the text itself */
     remove(path);
     free(text);
   }
