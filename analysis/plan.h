@@ -168,6 +168,14 @@ struct cb_cost {
   int64_t ns;      /* predicted time */
 };
 
+/* How threads share the vectors of a row's work, in kernels for several. */
+enum cb_sharing {
+  CB_SHARING_LANES, /* `parts` warps have the work of one, which is possible where few of its lanes share a row */
+  CB_SHARING_WARPS, /* likewise, and where more of its lanes do, these warps meet in shared memory */
+  CB_SHARING_TURNS, /* a warp has the work of a warp, a share of its lanes at a time */
+  CB_SHARINGS
+};
+
 struct cb_region {
   char name[24];      /* namespace in the text: layout name and number, "cb0" */
   const char *layout; /* name in the layout table */
@@ -191,7 +199,7 @@ struct cb_region {
   int most_lanes;     /* then: lanes that work on a row at most, while all else of a thread is its own; 0: threads
                        * cannot share vectors, since more of a thread block works together */
   int thread_rows;    /* then: rows whose sums a thread has at a time; 0: one */
-  int takes_turns;    /* likewise: its text can have section `turns` */
+  enum cb_sharing sharing; /* likewise: how its text shares vectors where lanes that share rows leave no others to */
   int staged_parts;   /* then, where what threads bring is added up in shared memory: so many can share vectors at most,
                        * and one has no more than a piece; 0: sums stay with their threads */
   int row_threads;    /* then: neighbouring threads that share a row, of which the first commits it */
@@ -249,7 +257,7 @@ struct cb_candidate {
  * share the work that one has in the kernel for one vector. A launch takes up to each · parts vectors. */
 struct cb_vector_share {
   int each, parts; /* powers of 2; 0: there is no such kernel */
-  int turns;       /* a warp has the work of a warp, a share of its lanes at a time; 0: `parts` warps have it */
+  enum cb_sharing sharing;
 };
 enum cb_vector_kernel {
   CB_VECTORS_PACKED, /* entries of a row of X, and of Y, are neighbours and aligned for loads of `each` at once */
@@ -327,11 +335,13 @@ static inline int64_t cb_copy_row_bytes(const struct cb_vector_share *share, enu
 static inline int64_t cb_copy_rows(const struct cb_vector_share *share, enum cb_type vector) {
   return CB_COPY_TILE / cb_copy_row_bytes(share, vector);
 }
-static inline int cb_share_blocks(const struct cb_vector_share *share) { return share->turns ? 1 : share->parts; }
+static inline int cb_share_blocks(const struct cb_vector_share *share) {
+  return share->sharing == CB_SHARING_TURNS ? 1 : share->parts;
+}
 static inline int cb_share_numbers(const struct cb_vector_share shares[CB_VECTOR_KERNELS]) {
   int most = 1;
   for (int i = 0; i < CB_VECTOR_KERNELS; i++) {
-    const int numbers = shares[i].turns ? cb_share_vectors_of(&shares[i]) : shares[i].each;
+    const int numbers = shares[i].sharing ? cb_share_vectors_of(&shares[i]) : shares[i].each;
     if (numbers > most) most = numbers;
   }
   return most;

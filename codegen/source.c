@@ -229,7 +229,10 @@ static enum cb_status expand_sections(struct emitter *emitter, const struct cb_r
   add_sections(emitter, region, &scope);
   if (cb_plan_rounds_y(emitter->plan)) cb_scope_optional_section(&scope, "rounds_y");
   if (emitter->share) cb_scope_optional_section(&scope, "placed"); /* entries of x are where its vectors lie */
-  if (emitter->share && emitter->share->turns) cb_scope_section(&scope, "turns");
+  if (region->value_storage == CB_VALUES_PLAIN && region->value_type != emitter->plan->sum_type)
+    cb_scope_optional_section(&scope, "converted"); /* a value is not its slot's bits */
+  if (emitter->share && emitter->share->sharing == CB_SHARING_TURNS) cb_scope_section(&scope, "turns");
+  if (emitter->share && emitter->share->sharing == CB_SHARING_WARPS) cb_scope_section(&scope, "meeting");
   if (emitter->arena.failed) return cb_fail_memory(emitter->diag, "generated text", 0);
   const enum cb_status s = cb_expand(text, region->layout, &scope, emitter->diag);
   return s ? s : cb_scope_check(&scope, region->name, emitter->diag);
@@ -322,7 +325,7 @@ static enum cb_status add_accessors(struct emitter *emitter, struct region_text 
 /* Where threads share vectors, a thread works as another one does, with one vector. */
 static void share_threads(const struct emitter *emitter, struct cb_text *text, int threads) {
   char own[48];
-  if (!is_shared_by_threads(emitter)) return;
+  if (!is_shared_by_threads(emitter) || emitter->share->sharing) return;
   snprintf(own, sizeof own, "own_thread<%d>()", threads);
   cb_word_instead(text, "threadIdx.x", own);
 }
@@ -505,7 +508,7 @@ static int blocks_per_sm(const struct emitter *emitter, const struct cb_launch *
 
 /* Rows whose sums a thread has at a time, in a kernel for several vectors. */
 static int rows_of_thread(const struct emitter *emitter, const struct cb_launch *launch) {
-  int rows = emitter->share->turns ? 2 : 1;
+  int rows = emitter->share->sharing == CB_SHARING_TURNS ? 2 : 1;
   for (int i = 0; i < launch->regions; i++) {
     const int own = emitter->plan->regions[launch->first_region + i].thread_rows;
     if (own > rows) rows = own;
@@ -659,7 +662,8 @@ static void add_share(struct emitter *emitter, struct cb_scope *scope) {
   cb_scope_optional(scope, "parts", number(emitter, share->parts));
   if (share->each > 1) cb_scope_section(scope, "each");
   if (share->parts > 1) cb_scope_section(scope, "parts");
-  if (share->parts > 1 && !share->turns) cb_scope_section(scope, "own_threads");
+  if (cb_share_blocks(share) > 1) cb_scope_section(scope, "own_threads");
+  if (share->sharing == CB_SHARING_WARPS) cb_scope_section(scope, "meeting");
   if (share == &emitter->plan->shares[CB_VECTORS_STRIDED]) return;
   cb_scope_section(scope, "packed");
   if (share == &emitter->plan->shares[CB_VECTORS_COPIED]) cb_scope_section(scope, "apart");

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* How kernels for several vectors deal them out, on both sides of what decides it: threads that share a row's vectors,
- * in turns where lanes share rows; X by columns laid out by rows, where gathers of single entries take longer; and the
- * choice of a recipe, which heeds that some take one vector at a time. Kernels are executed in test_kernels_many. */
+ * by warps that meet where lanes share rows; X by columns laid out by rows, where gathers of single entries take
+ * longer; and the choice of a recipe, which heeds that some take one vector at a time. Kernels are executed in
+ * test_kernels_many. */
 #include "tests/layouts.h"
 
 static struct product several(const char *matrix, const char *settings) {
@@ -10,51 +11,57 @@ static struct product several(const char *matrix, const char *settings) {
   return product_of(matrix, text);
 }
 
-static void assert_share(const struct product *product, enum cb_vector_kernel kernel, int each, int parts, int turns) {
+static void assert_share(const struct product *product, enum cb_vector_kernel kernel, int each, int parts,
+                         enum cb_sharing sharing) {
   const struct cb_vector_share *share = &product->plan->shares[kernel];
-  if (share->each != each || share->parts != parts || share->turns != turns)
-    fail_msg("%s: %d vectors to each of %d threads (turns %d), not %d, %d (%d)", product->plan->line, share->each,
-             share->parts, share->turns, each, parts, turns);
+  if (share->each != each || share->parts != parts || share->sharing != sharing)
+    fail_msg("%s: %d vectors to each of %d threads (sharing %d), not %d, %d (%d)", product->plan->line, share->each,
+             share->parts, (int)share->sharing, each, parts, (int)sharing);
 }
 
 /* Many nonzeros in scattered columns: L1 is asked for a line by each lane, unless threads share a row of X, also where
- * it holds what neighbouring rows ask for. With few, turns would only follow one another. */
-static void test_turns(void **state) {
+ * it holds what neighbouring rows ask for: warps that meet share it. But where rows are short, each of them waits as
+ * often as it would alone. */
+static void test_meeting(void **state) {
   (void)state;
   struct product large = several("random,rows=200000,cols=200000,per_row=24", "recipe=sell sell-vary=on");
   struct product near = several("band,n=30000,half=300,per_row=16", "recipe=sell sell-vary=on");
   struct product small = several("random,rows=3000,cols=3000,per_row=24", "recipe=sell sell-vary=on");
-  assert_share(&large, CB_VECTORS_PACKED, 2, 4, 1);
-  assert_share(&near, CB_VECTORS_PACKED, 2, 4, 1);
-  assert_share(&small, CB_VECTORS_PACKED, 8, 1, 0);
+  struct product short_rows = several("powerlaw,rows=900000,max=700", "recipe=sell sell-vary=on");
+  assert_share(&large, CB_VECTORS_PACKED, 2, 4, CB_SHARING_WARPS);
+  assert_share(&near, CB_VECTORS_PACKED, 2, 4, CB_SHARING_WARPS);
+  assert_share(&small, CB_VECTORS_PACKED, 2, 4, CB_SHARING_WARPS);
+  assert_share(&short_rows, CB_VECTORS_PACKED, 4, 2, CB_SHARING_WARPS);
   product_release(&large);
   product_release(&near);
   product_release(&small);
+  product_release(&short_rows);
 }
 
 /* As many threads as the option says, as far as sums and lanes leave room. */
 static void test_threads(void **state) {
   static const struct {
     const char *settings;
-    int each, parts, turns;
+    int each, parts;
+    enum cb_sharing sharing;
   } cases[] = {
-      {"recipe=sell sell-vary=on vector-threads=1", 8, 1, 0},
-      {"recipe=sell sell-vary=on vector-threads=2", 4, 2, 1},
-      {"recipe=sell sell-vary=on vector-threads=4", 2, 4, 1},
-      {"recipe=sell sell-vary=on vector-threads=32", 2, 4, 1}, /* no more than 4 turns */
-      {"recipe=sell sell-vary=off sell-lanes=2 vector-threads=32", 2, 4, 0}, /* a thread has two vectors at least */
-      {"recipe=sell sell-vary=off sell-lanes=16 vector-threads=2", 4, 2, 0},
-      {"recipe=sell sell-vary=off sell-lanes=16 vector-threads=4", 2, 4, 1},
-      {"recipe=merge", 2, 4, 1},
-      {"recipe=merge vector-threads=2", 2, 2, 1}, /* no more than a piece: two passes */
-      {"recipe=merge vector-threads=1", 2, 1, 0},
-      {"recipe=merge type=f32", 4, 2, 1},
-      {"recipe=merge type=bf16", 4, 2, 1},
+      {"recipe=sell sell-vary=on vector-threads=1", 8, 1, CB_SHARING_LANES},
+      {"recipe=sell sell-vary=on vector-threads=2", 4, 2, CB_SHARING_WARPS},
+      {"recipe=sell sell-vary=on vector-threads=4", 2, 4, CB_SHARING_WARPS},
+      {"recipe=sell sell-vary=on vector-threads=32", 2, 4, CB_SHARING_WARPS}, /* no more than 4 */
+      {"recipe=sell sell-vary=off sell-lanes=2 vector-threads=32", 2, 4, CB_SHARING_LANES}, /* a thread has two vectors at least */
+      {"recipe=sell sell-vary=off sell-lanes=16 vector-threads=2", 4, 2, CB_SHARING_LANES},
+      {"recipe=sell sell-vary=off sell-lanes=16 vector-threads=4", 2, 4, CB_SHARING_WARPS},
+      {"recipe=merge", 2, 4, CB_SHARING_TURNS},
+      {"recipe=merge vector-threads=2", 2, 2, CB_SHARING_TURNS}, /* no more than a piece: two passes */
+      {"recipe=merge vector-threads=1", 2, 1, CB_SHARING_LANES},
+      {"recipe=merge type=f32", 4, 2, CB_SHARING_TURNS},
+      {"recipe=merge type=bf16", 4, 2, CB_SHARING_TURNS},
   };
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     struct product product = several("random,rows=3000,cols=3000,per_row=24", cases[i].settings);
-    assert_share(&product, CB_VECTORS_PACKED, cases[i].each, cases[i].parts, cases[i].turns);
+    assert_share(&product, CB_VECTORS_PACKED, cases[i].each, cases[i].parts, cases[i].sharing);
     product_release(&product);
   }
 }
@@ -63,13 +70,13 @@ static void test_threads(void **state) {
 static void test_blocks(void **state) {
   (void)state;
   struct product usual = several("random,rows=300,cols=300,per_row=24", "recipe=sell sell-vary=on");
-  struct product four = several("random,rows=300,cols=300,per_row=24", "recipe=sell sell-vary=on vector-blocks=4");
-  assert_false(has(&usual, "blocks_that_fit(4, kThreads)"));
-  assert_true(has(&four, "blocks_that_fit(4, kThreads)"));
-  assert_true(has(&four, "blocks_that_fit(6, kThreads)")); /* the kernel for one */
-  assert_memory_not_equal(&usual.plan->hash, &four.plan->hash, sizeof usual.plan->hash);
+  struct product three = several("random,rows=300,cols=300,per_row=24", "recipe=sell sell-vary=on vector-blocks=3");
+  assert_false(has(&usual, "blocks_that_fit(3, kThreads)"));
+  assert_true(has(&three, "blocks_that_fit(3, kThreads)"));
+  assert_true(has(&three, "blocks_that_fit(5, kThreads)")); /* the kernel for one */
+  assert_memory_not_equal(&usual.plan->hash, &three.plan->hash, sizeof usual.plan->hash);
   product_release(&usual);
-  product_release(&four);
+  product_release(&three);
 }
 
 static int copies(const struct product *product) { return product->plan->shares[CB_VECTORS_COPIED].each > 0; }
@@ -136,7 +143,7 @@ static void test_auto(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_turns),  cmocka_unit_test(test_threads),          cmocka_unit_test(test_copied),
+      cmocka_unit_test(test_meeting),  cmocka_unit_test(test_threads),          cmocka_unit_test(test_copied),
       cmocka_unit_test(test_auto),   cmocka_unit_test(test_copied_by_option), cmocka_unit_test(test_blocks),
   };
   return cmocka_run_group_tests_name("vectors", tests, NULL, NULL);

@@ -70,7 +70,7 @@ static int lanes_log2(const struct view *view) {
 
 /* The cost of `nonzeros` of all, in rows as long as all rows are, and whether rows have an order of their own then. */
 static struct cb_cost sell_cost(const struct view *view, int64_t nonzeros, int *is_sorted) {
-  enum { ORDER_BYTES = 12, RESIDENT = 1536 /* threads of a multiprocessor */, WAVE_NS = 2200 /* that these take */ };
+  enum { ORDER_BYTES = 12, RESIDENT = 1536 /* threads of a multiprocessor */ };
   const struct cb_choice_profile *profile = view->profile;
   const int log2 = lanes_log2(view);
   const int64_t slot = view->value + view->column, rounding = profile->rows * ((1 << log2) - 1) / 2;
@@ -88,7 +88,8 @@ static struct cb_cost sell_cost(const struct view *view, int64_t nonzeros, int *
   return (struct cb_cost){
       .bytes = slots * slot + profile->rows * (sorted ? 6 : 1),
       .sectors = cb_proportion(kept_in_l1(view, sectors), nonzeros, profile->nnz),
-      .work_ns = cb_larger(waves * WAVE_NS, cb_proportion(asked * SELL_ASK_PS / 1000, nonzeros, profile->nnz)),
+      .work_ns =
+          cb_larger(waves * CB_COST_SELL_WAVE_NS, cb_proportion(asked * SELL_ASK_PS / 1000, nonzeros, profile->nnz)),
       .chain_ns = (sorted ? 2 : cb_divide_up(longest, BATCH)) * CB_COST_BATCH_NS,
       .tail_ns = sorted && profile->lengths.longest > 512 ? CB_COST_CARRY_NS : 0,
       .stream_percent = CB_COST_SELL_PERCENT};

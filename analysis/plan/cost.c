@@ -149,11 +149,15 @@ struct cb_cost cb_cost_so_far(const struct cb_plan *plan) {
   return sum;
 }
 
-/* What regions add up in shared memory for further vectors, each by itself. */
-static int64_t staged_work(const struct cb_plan *plan) {
+/* What regions add up in shared memory for further vectors, each by itself; and warps that wait as often as those that
+ * they share the vectors with. */
+static int64_t further_work(const struct cb_plan *plan) {
+  const struct cb_vector_share *share = &plan->shares[CB_VECTORS_PACKED];
   int64_t work_ns = 0;
-  for (int i = 0; i < plan->regions_count; i++)
+  for (int i = 0; i < plan->regions_count; i++) {
     if (plan->regions[i].staged_parts) work_ns += plan->regions[i].cost.work_ns * (plan->vectors - 1);
+    else if (share->sharing == CB_SHARING_WARPS) work_ns += plan->regions[i].cost.work_ns * (share->parts - 1);
+  }
   return work_ns;
 }
 
@@ -161,7 +165,7 @@ static int64_t staged_work(const struct cb_plan *plan) {
 static void add_turns(const struct cb_plan *plan, struct cb_cost *rest) {
   const struct cb_vector_share *share = &plan->shares[CB_VECTORS_PACKED];
   int staged = 0;
-  if (!share->turns) return;
+  if (share->sharing != CB_SHARING_TURNS) return;
   for (int i = 0; i < plan->regions_count; i++) staged |= plan->regions[i].staged_parts > 0;
   rest->chain_ns = (share->parts - 1) * plan->cost.chain_ns;
   rest->tail_ns = staged ? (share->parts - 1) * plan->cost.tail_ns : 0;
@@ -177,7 +181,7 @@ static void add_vectors(struct cb_plan *plan) {
     return;
   }
   struct cb_cost rest = {.bytes = more * (plan->rows + plan->cols) * size, .sectors = (sectors - 1) * cost->sectors,
-                         .work_ns = staged_work(plan)};
+                         .work_ns = further_work(plan)};
   add_turns(plan, &rest);
   cb_cost_estimate(&rest, &plan->target);
   cost->gpu_ns += rest.gpu_ns;

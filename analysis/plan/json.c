@@ -179,7 +179,7 @@ enum cb_status cb_plan_json(const struct cb_plan *plan, struct cb_text *text, st
   if (plan->vectors > 1) {
     const struct cb_json shares = cb_json_array(&failed);
     for (int i = 0; i < CB_VECTOR_KERNELS; i++)
-      cb_json_append(shares, json_pack("[iii]", plan->shares[i].each, plan->shares[i].parts, plan->shares[i].turns));
+      cb_json_append(shares, json_pack("[iii]", plan->shares[i].each, plan->shares[i].parts, (int)plan->shares[i].sharing));
     cb_json_set_integer(root, "vectors", plan->vectors);
     if (plan->vector_blocks) cb_json_set_integer(root, "vector_blocks", plan->vector_blocks);
     cb_json_set(root, "vector_shares", shares.json);

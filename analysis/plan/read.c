@@ -132,7 +132,7 @@ static void take_epilogue(struct reader *reader, const json_t *root) {
   cb_free(statements);
 }
 
-/* Powers of 2, as a list of triples, the last of 0 or 1. */
+/* Powers of 2, as a list of triples, the last of an enum cb_sharing. */
 static void take_vectors(struct reader *reader, const json_t *root) {
   struct cb_plan *plan = reader->plan;
   plan->vectors = 1;
@@ -140,15 +140,16 @@ static void take_vectors(struct reader *reader, const json_t *root) {
   const json_t *shares = json_object_get(root, "vector_shares");
   plan->vectors = (int)take(reader, root, "vectors", 2, CB_MOST_VECTORS);
   for (int i = 0; i < CB_VECTOR_KERNELS; i++) {
-    int *const numbers[] = {&plan->shares[i].each, &plan->shares[i].parts, &plan->shares[i].turns};
     const json_t *three = json_array_get(shares, (size_t)i);
-    for (int n = 0; n < 3; n++) {
-      const int64_t number = json_integer_value(json_array_get(three, (size_t)n));
-      if (!json_is_integer(json_array_get(three, (size_t)n)) || number < 0 || number > CB_MOST_VECTORS ||
-          (number & (number - 1)))
-        reader->failed = 1;
-      else *numbers[n] = (int)number;
+    int numbers[3] = {0};
+    for (size_t n = 0; n < 3; n++) {
+      const int64_t number = json_integer_value(json_array_get(three, n));
+      const int is_power = number >= 0 && number <= CB_MOST_VECTORS && !(number & (number - 1));
+      if (json_is_integer(json_array_get(three, n)) && is_power) numbers[n] = (int)number;
+      else reader->failed = 1;
     }
+    if (numbers[2] >= CB_SHARINGS) reader->failed = 1;
+    plan->shares[i] = (struct cb_vector_share){numbers[0], numbers[1], (enum cb_sharing)numbers[2]};
   }
   if (cb_plan_vectors(plan, CB_VECTORS_STRIDED) < 1) reader->failed = 1;
 }

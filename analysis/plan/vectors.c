@@ -7,9 +7,9 @@
 
 enum {
   LANES = 32,
-  SUM_BYTES = 64,    /* of a thread's sums for a row, half where it has those of all turns: registers */
+  SUM_BYTES = 64,    /* of a thread's sums for a row, half where it adds up those of several threads: registers */
   THREADS = 1024,    /* of a multiprocessor, that are enough */
-  MOST_TURNS = 4,    /* a thread keeps the sums of all */
+  MOST_WARPS = 4,    /* that meet: a thread has the sums of all */
   STRIDED_EACH = 4   /* vectors of a thread whose entries are loaded one by one */
 };
 
@@ -31,24 +31,25 @@ static int takes_one(const struct cb_plan *plan) {
   return 0;
 }
 
-static int takes_turns(const struct cb_plan *plan) {
+/* How threads share vectors where lanes that share rows leave no others to: as all regions can. */
+static enum cb_sharing sharing_of(const struct cb_plan *plan) {
+  const enum cb_sharing sharing = plan->regions_count ? plan->regions[0].sharing : CB_SHARING_LANES;
   for (int i = 0; i < plan->regions_count; i++)
-    if (!plan->regions[i].takes_turns || plan->regions[i].commit >= CB_COMMIT_KEEP) return 0;
-  return !plan->row_sums;
+    if (plan->regions[i].sharing != sharing || plan->regions[i].commit >= CB_COMMIT_KEEP) return CB_SHARING_LANES;
+  return plan->row_sums ? CB_SHARING_LANES : sharing;
 }
 
-/* Threads that can share vectors in turns: those that keep the sums of all turns, or that meet in shared memory, which
- * has room for a piece of each. */
-static int64_t most_turns(const struct cb_plan *plan) {
+/* So many can. Shared memory has room for a piece of each. */
+static int64_t most_threads(const struct cb_plan *plan) {
   int64_t most = CB_MOST_VECTORS;
   for (int i = 0; i < plan->regions_count; i++)
-    most = cb_smaller(most, plan->regions[i].staged_parts ? plan->regions[i].staged_parts : MOST_TURNS);
+    most = cb_smaller(most, plan->regions[i].staged_parts ? plan->regions[i].staged_parts : MOST_WARPS);
   return most;
 }
 
 /* Vectors of a thread at most. */
-static int64_t most_each(const struct cb_plan *plan, int turns) {
-  int64_t bytes = SUM_BYTES / (turns ? 2 : 1);
+static int64_t most_each(const struct cb_plan *plan, enum cb_sharing sharing) {
+  int64_t bytes = SUM_BYTES / (sharing ? 2 : 1);
   for (int i = 0; i < plan->regions_count; i++)
     if (plan->regions[i].staged_parts) bytes = CB_PIECE_BYTES;
   return bytes / (int64_t)cb_type_size(plan->sum_type);
@@ -68,19 +69,19 @@ static int64_t pieces_of(const struct cb_plan *plan, int64_t piece) {
   return parts >= 1 && threads * parts >= (int64_t)THREADS * plan->target.multiprocessors ? 2 : 1;
 }
 
-/* `wanted` threads share a row's vectors, or fewer where lanes that share the row leave no others, and no turns can be
- * taken. */
+/* `wanted` threads share a row's vectors, or fewer where lanes that share it leave no others and have no other way. */
 static struct cb_vector_share share_among(const struct cb_plan *plan, int64_t wanted) {
   const int lanes = most_lanes(plan);
   const int64_t room = lanes ? LANES / lanes : 1; /* for threads that share a row's vectors */
-  const int turns = wanted > room && takes_turns(plan);
-  const int64_t parts = cb_smaller(wanted, turns ? most_turns(plan) : room);
-  return (struct cb_vector_share){(int)cb_smaller(plan->vectors / parts, most_each(plan, turns)), (int)parts, turns};
+  const enum cb_sharing sharing = wanted > room ? sharing_of(plan) : CB_SHARING_LANES;
+  const int64_t parts = cb_smaller(wanted, sharing ? most_threads(plan) : room);
+  const int64_t each = cb_smaller(plan->vectors / parts, most_each(plan, sharing));
+  return (struct cb_vector_share){(int)each, (int)parts, sharing};
 }
 
 /* So many that a thread has `least` vectors, if it can be. */
 static struct cb_vector_share share_of(const struct cb_plan *plan, int64_t least) {
-  least = cb_smaller(least, most_each(plan, 0));
+  least = cb_smaller(least, most_each(plan, CB_SHARING_LANES));
   return share_among(plan, plan->vectors < least ? 1 : plan->vectors / least);
 }
 
@@ -103,31 +104,34 @@ static int64_t product_ns(const struct cb_plan *plan, int by_rows) {
   return cost.gpu_ns;
 }
 
-/* Turns follow one another, each with a warp's chain of loads. But a load of 32 lanes that are in different rows of X
- * asks L1 for as many lines, one in each cycle, whatever it takes of them: threads that share a row ask for one of them
- * together. */
-static int64_t turns_ns(const struct cb_plan *plan, const struct cb_vector_share *share) {
+/* Turns follow one another, each with a warp's chain of loads, and warps that share vectors each wait for the matrix.
+ * But a load of 32 lanes that are in different rows of X asks L1 for as many lines, one in each cycle, whatever it
+ * takes of them: threads that share a row ask for one of them together. */
+static int64_t shared_ns(const struct cb_plan *plan, const struct cb_vector_share *share) {
   const int64_t size = (int64_t)cb_type_size(plan->vector_type), once = cb_share_vectors_of(share);
   const int64_t lines = cb_divide_up(share->each * size, CB_PIECE_BYTES); /* that L1 is asked for by a nonzero */
-  int64_t chain_ns = 0;
-  for (int i = 0; i < plan->regions_count; i++) chain_ns = cb_larger(chain_ns, plan->regions[i].cost.chain_ns);
+  int64_t chain_ns = 0, work_ns = 0;
+  for (int i = 0; i < plan->regions_count; i++) {
+    chain_ns = cb_larger(chain_ns, plan->regions[i].cost.chain_ns);
+    work_ns += share->sharing == CB_SHARING_WARPS ? plan->regions[i].cost.work_ns * share->parts : 0;
+  }
   const int64_t l1_ns = plan->nnz * lines / plan->target.multiprocessors * CB_COST_LINE_PS / 1000;
   struct cb_cost cost = {.bytes = cb_plan_bytes(plan) + once * cb_cost_vector_bytes(plan),
                          .sectors = sectors_of(plan, 1) / plan->vectors * once,
-                         .work_ns = l1_ns,
-                         .chain_ns = (share->turns ? share->parts : 1) * chain_ns};
+                         .work_ns = cb_larger(l1_ns, work_ns),
+                         .chain_ns = (share->sharing == CB_SHARING_TURNS ? share->parts : 1) * chain_ns};
   cb_cost_estimate(&cost, &plan->target);
   return plan->vectors / once * cost.gpu_ns;
 }
 
-/* Where threads can only share vectors in turns: as many as are predicted to be fastest. */
+/* Where threads can only share vectors by warps that meet, or in turns: as many as are predicted to be fastest. */
 static struct cb_vector_share packed_share(const struct cb_plan *plan, int64_t threads) {
   const int64_t piece = CB_PIECE_BYTES / (int64_t)cb_type_size(plan->vector_type);
   if (threads) return share_among(plan, cb_smaller(threads, plan->vectors / 2)); /* a thread has two at least */
   struct cb_vector_share best = share_of(plan, piece * pieces_of(plan, piece));
-  for (int64_t parts = best.turns ? best.parts / 2 : 0; parts >= 1; parts /= 2) {
+  for (int64_t parts = best.sharing ? best.parts / 2 : 0; parts >= 1; parts /= 2) {
     const struct cb_vector_share share = share_among(plan, parts);
-    if (turns_ns(plan, &share) < turns_ns(plan, &best)) best = share;
+    if (shared_ns(plan, &share) < shared_ns(plan, &best)) best = share;
   }
   return best;
 }

@@ -13,10 +13,10 @@
 static const struct {
   int64_t meeting, latency, rate;
 } costs[CB_PROGRAM_FORMS] = {
-    [CB_PROGRAM_GRID] = {1000, 2300, 60},
-    [CB_PROGRAM_CLUSTER] = {900, 2300, 60},
-    [CB_PROGRAM_BLOCK] = {250, 1200, 80},
-    [CB_PROGRAM_GRAPH] = {2000, 9000, 33}}; /* five nodes and the conditional one; not measured */
+    [CB_PROGRAM_GRID] = {900, 3500, 60},
+    [CB_PROGRAM_CLUSTER] = {700, 1600, 18},
+    [CB_PROGRAM_BLOCK] = {250, 700, 25},
+    [CB_PROGRAM_GRAPH] = {2000, 9000, 33}}; /* five nodes and the conditional one: 12 to 13 us of small systems */
 
 enum {
   MEETINGS = 2,    /* in an iteration of CG; other methods have more in all forms */

@@ -131,7 +131,7 @@ static void add_rows(struct writer *writer, struct cb_text *text, const char *of
 static void add_meeting(struct writer *writer, struct cb_text *text, const char *indent,
                         const struct cb_section *next) {
   const int makes = next->before && !has_blend(writer, next); /* then all meet behind that */
-  if (writer->unmet && !makes) cb_text_add(text, "%smeet_all(pointers, blocks);\n", indent);
+  if (writer->unmet && !makes) cb_text_add(text, "%smeet_all(pointers, meeting, blocks);\n", indent);
 }
 
 /* From here on section `next` follows. */
@@ -234,7 +234,7 @@ static void add_sums(struct writer *writer, struct cb_text *text, const struct c
     cb_free(statements);
     return;
   }
-  cb_text_add_string(text, "      meet_all(pointers, blocks);\n");
+  cb_text_add_string(text, "      meet_all(pointers, meeting, blocks);\n");
   if (section->sums) add_rows(writer, text, section->sums);
 }
 
@@ -287,7 +287,7 @@ static const char *choices_text(struct writer *writer) {
       add_blend(&text, section, &blend);
     } else {
       if (section->before) add_rows(writer, &text, section->before);
-      if (section->before) cb_text_add_string(&text, "      meet_all(pointers, blocks);\n");
+      if (section->before) cb_text_add_string(&text, "      meet_all(pointers, meeting, blocks);\n");
       cb_text_add(&text, "      from = %s;\n", vector(writer, section->from));
     }
     cb_text_add(&text, "      to = %s;\n    }\n", vector(writer, section->to));
@@ -319,7 +319,7 @@ static const char *products_text(struct writer *writer) {
   struct cb_text text = {0};
   for (int i = 0; i < request->launches_count; i++) {
     struct cb_scope scope = {0};
-    if (i) cb_text_add_string(&text, "    meet_all(pointers, blocks);\n");
+    if (i) cb_text_add_string(&text, "    meet_all(pointers, meeting, blocks);\n");
     cb_scope_placeholder(&scope, "blocks", cb_writer_number(&writer->base, request->launches[i].blocks));
     cb_scope_placeholder(&scope, "number", cb_writer_number(&writer->base, i));
     cb_scope_placeholder(&scope, "arrays", cb_text_string(&writer->product.arguments[i]));

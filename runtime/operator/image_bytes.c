@@ -111,7 +111,7 @@ static void write_product(struct cb_text *text, const struct cb_image *image) {
   for (int i = 0; i < CB_VECTOR_KERNELS; i++) {
     put(text, image->shares[i].each);
     put(text, image->shares[i].parts);
-    put(text, image->shares[i].turns);
+    put(text, image->shares[i].sharing);
   }
 }
 
@@ -360,7 +360,7 @@ static void read_product(struct reader *reader, struct cb_image *image) {
   for (int i = 0; i < CB_VECTOR_KERNELS; i++) {
     image->shares[i].each = (int)get(reader, 0, CB_MOST_VECTORS);
     image->shares[i].parts = (int)get(reader, 0, CB_MOST_VECTORS);
-    image->shares[i].turns = (int)get(reader, 0, 1);
+    image->shares[i].sharing = (enum cb_sharing)get(reader, 0, CB_SHARINGS - 1);
   }
 }
 

@@ -522,7 +522,8 @@ static void build_region(struct cb_region_builder *builder, struct state *state)
   build_family(builder, state);
   builder->region.blocks = state->blocks;
   builder->region.blocks_per_sm = choose_blocks_per_sm(builder, state);
-  builder->region.takes_vectors = builder->region.takes_turns = 1;
+  builder->region.takes_vectors = 1;
+  builder->region.sharing = CB_SHARING_TURNS;
   builder->region.staged_parts = WARPS;
 }
 

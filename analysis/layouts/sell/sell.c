@@ -25,7 +25,7 @@
 
 #include <string.h>
 
-enum { WARPS = 8, LANES = CB_LANES, MOST_BATCH = 8, SMALL_BATCH = 4 };
+enum { WARPS = 8, LANES = CB_LANES, MOST_BATCH = 8, SMALL_BATCH = 4, LARGE_BATCH = 6 };
 
 struct state {
   struct cb_arena arena;
@@ -488,8 +488,9 @@ static void build_batches(struct cb_region_builder *builder, const struct state 
     cb_region_structure(builder, "kVector", state->vector,
                         "plan: neighbouring nonzeros of a row that a lane loads at once");
   if (state->longest > batch) cb_region_section(builder, "more");
-  /* 32 or 40 registers: enough for a batch's loads; full multiprocessors where 32 are */
-  builder->region.blocks_per_sm = batch <= SMALL_BATCH ? 8 : 6;
+  /* 32 or 40 registers, enough for a batch's loads; full multiprocessors where 32 are. 48 where lanes are by slice */
+  const int is_large = state->varied && batch > LARGE_BATCH && builder->sum_type == CB_F64;
+  builder->region.blocks_per_sm = batch <= SMALL_BATCH ? 8 : is_large ? 5 : 6;
 }
 
 /* One text for all orders, lengths and ends of rows. Batches are of 2, 4, 6 or 8 steps, whose registers are those of
@@ -528,12 +529,20 @@ static void build_region(struct cb_region_builder *builder, struct state *state)
   builder->region.block_rows = state->sorted ? 0 : block_rows(state);
   builder->region.row_threads = state->sorted ? 0 : state->lanes;
   builder->region.takes_vectors = 1;
-  builder->region.takes_turns = 1;
+  builder->region.sharing = CB_SHARING_WARPS;
   builder->region.most_lanes = state->varied ? LANES : state->lanes;
+}
+
+/* Where slices are many and short, what a warp waits for is all that it does: its loads depend on each other, and where
+ * lanes are by slice, on the slice's record first. */
+static int64_t waves_ns(const struct cb_region_builder *builder, const struct state *state) {
+  const int64_t resident = (int64_t)WARPS * builder->region.blocks_per_sm * builder->target->multiprocessors;
+  return state->slices / resident * (CB_COST_SELL_WAVE_NS + (state->varied ? CB_COST_BATCH_NS : 0));
 }
 
 /* A slice's batches follow one another, and segments wait for their last. */
 static enum cb_status predict(struct cb_region_builder *builder, const struct state *state, struct cb_diag *diag) {
+  builder->region.cost.work_ns = waves_ns(builder, state);
   builder->region.cost.chain_ns = cb_divide_up(state->longest, choose_batch(state)) * CB_COST_BATCH_NS;
   builder->region.cost.tail_ns = state->split_slices ? CB_COST_CARRY_NS : 0;
   builder->region.cost.stream_percent = CB_COST_SELL_PERCENT;

@@ -246,7 +246,7 @@ template <class T> inline void store_vector(T *p, typename Same<T>::type value, 
   *p = value;
 }
 inline int opaque(int number) { return number; }
-inline void grid_barrier(uint32_t *, int, int line = __builtin_LINE()) { emulated::sync_grid(line); }
+inline void grid_barrier(uint32_t *, int, uint32_t, int line = __builtin_LINE()) { emulated::sync_grid(line); }
 inline void cluster_barrier(int line = __builtin_LINE()) { emulated::sync_grid(line); }
 template <class T> inline T load_stream(const T *p, int line = __builtin_LINE()) { return load(p, line); }
 template <class T>

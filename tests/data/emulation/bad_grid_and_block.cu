@@ -5,7 +5,7 @@ CBGEN_KERNEL void kernel(const double *x, double *y) {
   wait_for_previous();
   y[kThreads * blockIdx.x + threadIdx.x] = x[0];
   if (threadIdx.x < 32)
-    grid_barrier(nullptr, kBlocks);
+    grid_barrier(nullptr, kBlocks, 1);
   else
     __syncthreads();
 }

@@ -5,5 +5,5 @@ CBGEN_KERNEL void kernel(const double *x, double *y) {
   wait_for_previous();
   y[kThreads * blockIdx.x + threadIdx.x] = x[0];
   if (blockIdx.x == 3) return;
-  grid_barrier(nullptr, kBlocks);
+  grid_barrier(nullptr, kBlocks, 1);
 }

@@ -6,6 +6,6 @@ CBGEN_KERNEL void kernel(const double *x, double *y) {
   const int i = kThreads * blockIdx.x + threadIdx.x;
   store_vector(y + i, load_vector(x + i));
   const double next = load_vector(y + (i + kThreads) % (kBlocks * kThreads));
-  grid_barrier(nullptr, kBlocks);
+  grid_barrier(nullptr, kBlocks, 1);
   store_vector(y + i, next);
 }

@@ -10,6 +10,6 @@ CBGEN_KERNEL void kernel(const double *x, double *y) {
   exchange_cluster<false>(numbers, board, 1, kBlocks);
   __syncthreads();
   const double next = load_vector(y + (i + kThreads) % (kBlocks * kThreads));
-  grid_barrier(nullptr, kBlocks);
+  grid_barrier(nullptr, kBlocks, 1);
   store_vector(y + i, next);
 }

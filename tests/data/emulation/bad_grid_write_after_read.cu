@@ -5,7 +5,7 @@ CBGEN_KERNEL void kernel(const double *x, double *y) {
   wait_for_previous();
   const int i = kThreads * blockIdx.x + threadIdx.x;
   store_vector(y + i, load_vector(x + i));
-  grid_barrier(nullptr, kBlocks);
+  grid_barrier(nullptr, kBlocks, 1);
   const double next = load_vector(y + (i + kThreads) % (kBlocks * kThreads));
   store_vector(y + i, next);
 }

@@ -6,7 +6,7 @@ CBGEN_KERNEL void kernel(const double *x, double *y) {
   const int i = kThreads * blockIdx.x + threadIdx.x;
   double numbers[1] = {1};
   store_vector(y + i, load_vector(x + i));
-  grid_barrier(nullptr, kBlocks);
+  grid_barrier(nullptr, kBlocks, 1);
   const double next = load_vector(y + (i + kThreads) % (kBlocks * kThreads));
   exchange_cluster<false>(numbers, board, 1, kBlocks);
   __syncthreads();

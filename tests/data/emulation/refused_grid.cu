@@ -3,5 +3,5 @@ constexpr int kBlocks = 17, kThreads = 64;
 CBGEN_KERNEL void kernel(const double *x, double *y) {
   wait_for_previous();
   y[kThreads * blockIdx.x + threadIdx.x] = x[0];
-  grid_barrier(nullptr, kBlocks);
+  grid_barrier(nullptr, kBlocks, 1);
 }

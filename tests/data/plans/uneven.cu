@@ -157,15 +157,16 @@ CBGEN_DEVICE sum_t value(const Arrays &arrays, int slot) {
 
 // Adds the next kBatch steps' products to `sum`. Their loads are in flight before the first is used. No lane goes past
 // its local row's end, so padding is never multiplied.
+// Padding is loaded, though: where the slice ends, after `most` steps, is known before where its rows end.
 CBGEN_DEVICE sum_t add_batch(const Arrays &arrays, const Vectors &vectors, index_t slots, int base, int step, int steps,
-    sum_t sum) {
+    int most, sum_t sum) {
   int columns[kBatch];
   sum_t values[kBatch];
   #pragma unroll
   for (int i = 0; i < kBatch; i++) {
     const index_t slot = slots + 32 * index_t(step + i);
-    columns[i] = step + i < steps ? base + column_offset(arrays, slot) : 0;
-    values[i] = step + i < steps ? value(arrays, slot) : sum_t(0);
+    columns[i] = step + i < most ? base + column_offset(arrays, slot) : 0;
+    values[i] = step + i < most ? value(arrays, slot) : sum_t(0);
   }
 #pragma unroll
   for (int i = 0; i < kBatch; i++)
@@ -176,15 +177,16 @@ CBGEN_DEVICE sum_t add_batch(const Arrays &arrays, const Vectors &vectors, index
 // Slot (step, lane) of a slice holds a nonzero of the local row that the lane works for. Its lanes take turns.
 CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thread_block) {
   const int lane = (int)threadIdx.x % 32, slice = 8 * thread_block + (int)threadIdx.x / 32;
-  const index_t slots = index_t(first_step(arrays, slice)) * 32 + lane;
-  const int base = first_column(arrays, slice);
+  const int first = first_step(arrays, slice), base = first_column(arrays, slice);
+  const index_t slots = index_t(first) * 32 + lane;
+  const int most = first_step(arrays, slice + 1) - first;  // steps of the slice
   const int log2 = lanes_log2(arrays, slice), lanes = 1 << log2;
   const int local_row = first_local_row(arrays, slice) + (lane >> log2);
+  const int row = row_of(arrays, local_row);  // early: nothing else waits for it
   const int steps = (local_row_length(arrays, local_row) - lane % lanes + lanes - 1) >> log2;
-  sum_t sum = add_batch(arrays, vectors, slots, base, 0, steps, zero());
+  sum_t sum = add_batch(arrays, vectors, slots, base, 0, steps, most, zero());
   #pragma unroll
   for (int step = lanes / 2; step > 0; step /= 2) sum = add(sum, shuffle_xor(sum, step));
-  const int row = row_of(arrays, local_row);
   if (lane % lanes == 0 && row < kRows) commit(vectors, row, sum);
 }
 
@@ -193,7 +195,7 @@ CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thr
 // ---- kernels
 
 constexpr int kThreads = 256;  // launch: threads of a thread block
-CBGEN_KERNEL void __launch_bounds__(kThreads, blocks_that_fit(6, kThreads)) uneven_spmv(sell0::Arrays sell0_arrays, const vector_t *x, vector_t *y, sum_t alpha, sum_t beta) {
+CBGEN_KERNEL void __launch_bounds__(kThreads, blocks_that_fit(5, kThreads)) uneven_spmv(sell0::Arrays sell0_arrays, const vector_t *x, vector_t *y, sum_t alpha, sum_t beta) {
   wait_for_previous();
   const Vectors vectors = {x, y, alpha, beta};
   sell0_arrays.values = after_wait(sell0_arrays.values);
@@ -248,7 +250,7 @@ static uint64_t uneven_checksum(const unsigned char *data, size_t bytes) {
 
 // Checks that `data` (`bytes` long) is the packed data of this kernel, whole and unchanged.
 static const char *uneven_check(const unsigned char *data, size_t bytes) {
-  constexpr uint64_t kId[2] = {0x81898d3c6c57e6f5u, 0x7240343a0fa03613u};  // plan and pattern
+  constexpr uint64_t kId[2] = {0xf731cbe3d711b412u, 0x9a3d20c6a7cdd694u};  // plan and pattern
   uint64_t header[8];
   if (bytes < sizeof header) return "data of uneven: shorter than its header";
   memcpy(header, data, sizeof header);
