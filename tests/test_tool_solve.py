@@ -135,6 +135,8 @@ class Solve(unittest.TestCase):
         for message, arrays in ((f"has {n - 1} numbers in 1 rows; it needs {n} in each", {"values": ((1, n - 1), [1] * (n - 1))}),
                                 ("there is no array 'values'", {"b": ((1, ROWS), [1] * ROWS)}),
                                 ("a row for each system", {"values": ((2, n), [1] * 2 * n), "b": ((1, ROWS), [1] * ROWS)}),
+                                (f"has {2 * ROWS} numbers in {ROWS} rows",
+                                 {"values": ((2, n), [1] * 2 * n), "b": ((ROWS, 2), [1] * 2 * ROWS)}),
                                 ("'values.npy' lies by columns", {"values": ((2, n), [1] * 2 * n, "F")}),
                                 ("needs", {"values": ((0, n), [])})):
             self.check(3, message, file, f"--systems={self.archive('s.npz', **arrays)}")
