@@ -295,19 +295,21 @@ sanitize() {
 
 # petsc LIMIT: ten matrices, five of them real where they were packed.
 petsc() {
-  local ranks launch matrices
+  local ranks launch matrices cache
   [ -e .gpu/bench_petsc ] || { say "petsc: no PETSc was packed (PETSC of bench/pack_gpu.sh)"; return; }
   matrices=${PETSC_MATRICES:-$(ls -S .gpu/matrices/* 2>/dev/null | head -5) generate:stencil7,n=60 generate:stencil7,n=200
     generate:stencil27,n=100 generate:fe3,n=60 generate:road,n=1500,keep=0.6}
   : >"$out/petsc.md"
+  cache=$(mktemp -d)
   for ranks in ${PETSC_RANKS:-1}; do
     launch=()
     [ "$ranks" = 1 ] || launch=(mpiexec -n "$ranks")
     # shellcheck disable=SC2086 # lists of words
-    CBGEN_CACHE_DIR=$out/petsc-cache timeout -k 5 "$1" "${launch[@]}" .gpu/bench_petsc -dll_append .gpu/libcbgen_petsc.so \
+    LD_LIBRARY_PATH=$PWD/.gpu${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} CBGEN_CACHE_DIR=$cache timeout -k 5 "$1" "${launch[@]}" .gpu/bench_petsc -dll_append .gpu/libcbgen_petsc.so \
       -mat_cbgen_expected_products 100000 ${PETSC_OPTIONS:-} $matrices 2>&1 | tee -a "$out/petsc.md"
     say "petsc, $ranks ranks: exit status ${PIPESTATUS[0]}; $(tail -1 "$out/petsc.md")"
   done
+  rm -rf "$cache"
 }
 
 # api LIMIT: a short form of the checks under each tool of compute-sanitizer, side by side

@@ -51,7 +51,7 @@ cp "$build/families-sm_$arch.bin" "$out/"
 if [ -n "${PETSC:-}" ]; then
   install -s -m 755 "$build/libcbgen_petsc.so" "$out/libcbgen_petsc.so"
   for library in "$PETSC"/lib/libpetsc.so.*.*.*; do install -s -m 755 "$library" "$out/$(basename "${library%.*}")"; done
-  ldd "$build/bench/bench_petsc" | awk '$2 == "=>" && $3 ~ /(blas|lapack|gfortran|quadmath)/ { print $3 }' |
+  ldd "$build/bench/bench_petsc" | awk '$2 == "=>" && $3 ~ /\/lib(blas|lapack|gfortran|quadmath)/ { print $3 }' |
     while read -r library; do cp -L "$library" "$out/lib/$(basename "$library")"; done
 fi
 ldd "$build/cbgen" "$build/libcbgen.so.0.1" | awk '$2 == "=>" { print $3 }' |

@@ -53,6 +53,10 @@ module cbgen
     CBGEN_UNSYMMETRIC = 3
   ! cbgen_cache_result
   integer(c_int), parameter :: CBGEN_CACHE_OFF = 0, CBGEN_CACHE_MISS = 1, CBGEN_CACHE_HIT = 2
+  ! cbgen_reason
+  integer(c_int), parameter :: CBGEN_REASON_NONE = 0, CBGEN_REASON_CONVERGED = 1, CBGEN_REASON_ITERATIONS = 2, &
+    CBGEN_REASON_BREAKDOWN = 3, CBGEN_REASON_NOT_A_NUMBER = 4, CBGEN_REASON_STOPPED = 5, &
+    CBGEN_REASON_PRIMAL_INFEASIBLE = 6, CBGEN_REASON_DUAL_INFEASIBLE = 7
 
   type, bind(c) :: cbgen_allocator_t
     integer(c_size_t) :: struct_size = 0
@@ -200,6 +204,37 @@ module cbgen
     integer(c_int) :: split = 0
   end type
 
+  type, bind(c) :: cbgen_lp_result_t
+    integer(c_int) :: reason = CBGEN_REASON_NONE
+    integer(c_int) :: iterations = 0
+    real(c_double) :: primal_residual = 0
+    real(c_double) :: dual_residual = 0
+    real(c_double) :: primal_value = 0
+    real(c_double) :: dual_value = 0
+  end type
+
+  type, bind(c) :: cbgen_lp_options_t
+    integer(c_size_t) :: struct_size = 0
+    real(c_double) :: relative_tolerance = 0
+    real(c_double) :: absolute_tolerance = 0
+    integer(c_int) :: max_iterations = 0
+    real(c_double) :: norm = 0
+    real(c_double) :: weight = 0
+    type(c_ptr) :: row_scales = c_null_ptr
+    type(c_ptr) :: column_scales = c_null_ptr
+    type(c_ptr) :: result = c_null_ptr ! of a cbgen_lp_result_t in device memory
+    real(c_double) :: certificate_tolerance = 0
+  end type
+
+  type, bind(c) :: cbgen_lp_problem_t
+    integer(c_size_t) :: struct_size = 0
+    type(c_ptr) :: cost = c_null_ptr
+    type(c_ptr) :: lower = c_null_ptr
+    type(c_ptr) :: upper = c_null_ptr
+    type(c_ptr) :: row_lower = c_null_ptr
+    type(c_ptr) :: row_upper = c_null_ptr
+  end type
+
   ! ---- as they are in C
 
   interface
@@ -291,6 +326,18 @@ module cbgen
       type(c_ptr), value :: context, bytes
       integer(c_size_t), value :: length
       type(c_ptr), intent(out) :: op
+      integer(c_int) :: status
+    end function
+
+    subroutine cbgen_lp_free(lp) bind(c, name='cbgen_lp_free')
+      import :: c_ptr
+      type(c_ptr), value :: lp
+    end subroutine
+
+    function cbgen_lp_outcome(lp, outcome) bind(c, name='cbgen_lp_outcome') result(status)
+      import :: c_ptr, c_int, cbgen_lp_result_t
+      type(c_ptr), value :: lp
+      type(cbgen_lp_result_t), intent(out) :: outcome
       integer(c_int) :: status
     end function
 
@@ -423,6 +470,46 @@ module cbgen
       type(c_ptr) :: text
     end function
 
+    function c_lp_create(a, transposed, options, lp) bind(c, name='cbgen_lp_create') result(status)
+      import :: c_ptr, c_int
+      type(c_ptr), value :: a, transposed, options
+      type(c_ptr), intent(out) :: lp
+      integer(c_int) :: status
+    end function
+
+    function c_lp_clone(lp, options, clone) bind(c, name='cbgen_lp_clone') result(status)
+      import :: c_ptr, c_int
+      type(c_ptr), value :: lp, options
+      type(c_ptr), intent(out) :: clone
+      integer(c_int) :: status
+    end function
+
+    function c_lp_solve(lp, problem, x, y, stream) bind(c, name='cbgen_lp_solve') result(status)
+      import :: c_ptr, c_int, cbgen_lp_problem_t
+      type(c_ptr), value :: lp, x, y, stream
+      type(cbgen_lp_problem_t), intent(in) :: problem
+      integer(c_int) :: status
+    end function
+
+    function c_lp_scales(context, matrix, row_scales, column_scales) bind(c, name='cbgen_lp_scales') result(status)
+      import :: c_ptr, c_int, cbgen_csr_t
+      type(c_ptr), value :: context, row_scales, column_scales
+      type(cbgen_csr_t), intent(in) :: matrix
+      integer(c_int) :: status
+    end function
+
+    function c_lp_form(lp) bind(c, name='cbgen_lp_form') result(text)
+      import :: c_ptr
+      type(c_ptr), value :: lp
+      type(c_ptr) :: text
+    end function
+
+    function c_lp_message(lp) bind(c, name='cbgen_lp_message') result(text)
+      import :: c_ptr
+      type(c_ptr), value :: lp
+      type(c_ptr) :: text
+    end function
+
     function c_operator_plan(op) bind(c, name='cbgen_operator_plan') result(text)
       import :: c_ptr
       type(c_ptr), value :: op
@@ -472,6 +559,7 @@ module cbgen
       integer(c_size_t) :: length
     end function
   end interface
+  private :: c_lp_create, c_lp_clone, c_lp_solve, c_lp_scales, c_lp_form, c_lp_message
   private :: c_set, c_set_allocator, c_compile, c_compile_matrix, c_multiply, c_multiply_many, &
     c_update_values, c_operator_info, c_generate, &
     c_generate_matrix, c_version, c_status_name, c_message, c_operator_message, c_operator_source, c_operator_plan, &
@@ -620,6 +708,73 @@ contains
     type(c_ptr), intent(in) :: op
     character(:), allocatable :: text
     text = text_of(c_operator_key(op))
+  end function
+
+  ! ---- linear programs: vectors are addresses in device memory
+
+  !> On success `lp` is the caller's (cbgen_lp_free).
+  function cbgen_lp_create(a, transposed, lp, options) result(status)
+    type(c_ptr), intent(in) :: a, transposed
+    type(c_ptr), intent(out) :: lp
+    type(cbgen_lp_options_t), intent(in), optional :: options
+    integer(c_int) :: status
+    type(cbgen_lp_options_t), target :: asked
+    if (present(options)) asked = options
+    asked%struct_size = c_sizeof(asked)
+    status = c_lp_create(a, transposed, c_loc(asked), lp)
+  end function
+
+  !> Without options it has those of the solver.
+  function cbgen_lp_clone(lp, clone, options) result(status)
+    type(c_ptr), intent(in) :: lp
+    type(c_ptr), intent(out) :: clone
+    type(cbgen_lp_options_t), intent(in), optional :: options
+    integer(c_int) :: status
+    type(cbgen_lp_options_t), target :: asked
+    if (.not. present(options)) then
+      status = c_lp_clone(lp, c_null_ptr, clone)
+      return
+    end if
+    asked = options
+    asked%struct_size = c_sizeof(asked)
+    status = c_lp_clone(lp, c_loc(asked), clone)
+  end function
+
+  !> Without a stream on the default one.
+  function cbgen_lp_solve(lp, problem, x, y, stream) result(status)
+    type(c_ptr), intent(in) :: lp, x, y
+    type(cbgen_lp_problem_t), intent(in) :: problem
+    type(c_ptr), intent(in), optional :: stream
+    integer(c_int) :: status
+    type(cbgen_lp_problem_t) :: given
+    type(c_ptr) :: on
+    given = problem
+    given%struct_size = c_sizeof(given)
+    on = c_null_ptr
+    if (present(stream)) on = stream
+    status = c_lp_solve(lp, given, x, y, on)
+  end function
+
+  function cbgen_lp_scales(context, matrix, row_scales, column_scales) result(status)
+    type(c_ptr), intent(in) :: context, row_scales, column_scales
+    type(cbgen_csr_t), intent(in) :: matrix
+    integer(c_int) :: status
+    type(cbgen_csr_t) :: given
+    given = matrix
+    given%struct_size = c_sizeof(given)
+    status = c_lp_scales(context, given, row_scales, column_scales)
+  end function
+
+  function cbgen_lp_form(lp) result(text)
+    type(c_ptr), intent(in) :: lp
+    character(:), allocatable :: text
+    text = text_of(c_lp_form(lp))
+  end function
+
+  function cbgen_lp_message(lp) result(text)
+    type(c_ptr), intent(in) :: lp
+    character(:), allocatable :: text
+    text = text_of(c_lp_message(lp))
   end function
 
   ! ---- generation

@@ -93,6 +93,7 @@ program fortran_api
   call check_saving()
   call check_generation()
   call check_allocator()
+  call check_linear_program()
   call check(cuda_free(product%x) == 0 .and. cuda_free(product%y) == 0, 'vectors are freed')
   call cbgen_context_destroy(context)
   call cbgen_trim()
@@ -225,6 +226,68 @@ contains
     call check(given > 0 .and. given == taken_back, 'memory comes from the allocator and goes back')
     call check(cbgen_set_allocator(context) == CBGEN_ERROR_ARGUMENT, 'too late')
   end subroutine
+
+  ! Minimise the sum of x above 0 where A x is at least 2, 3, -1 and 9: (1/6, 1, 5/3).
+  subroutine check_linear_program()
+    real(c_double), target :: least(4) = [2, 3, -1, 9], ones(3) = 1, zeros(4) = 0, found(3)
+    type(c_ptr) :: transposed, lp, clone, row_scales, column_scales, at_x, at_y, cost
+    type(cbgen_request_t) :: turned
+    type(cbgen_lp_options_t) :: options
+    type(cbgen_lp_problem_t) :: problem
+    type(cbgen_lp_result_t) :: outcome
+    turned%transpose = 1
+    call check(cbgen_compile(context, matrix, A) == CBGEN_OK .and. &
+               cbgen_compile(context, matrix, transposed, turned) == CBGEN_OK, cbgen_message(context))
+    cost = on_gpu(ones)
+    at_x = on_gpu(zeros(1:3))
+    at_y = on_gpu(zeros)
+    row_scales = on_gpu(zeros)
+    column_scales = on_gpu(zeros(1:3))
+    problem%cost = cost
+    problem%row_lower = on_gpu(least)
+    call check(cbgen_lp_scales(context, matrix, row_scales, column_scales) == CBGEN_OK, cbgen_message(context))
+    options%relative_tolerance = 1e-9_c_double
+    options%row_scales = row_scales
+    call check(cbgen_lp_create(A, transposed, lp, options) == CBGEN_ERROR_ARGUMENT, 'one of two scales')
+    call check(index(cbgen_operator_message(A), 'one is missing') > 0, 'which is missing')
+    call check(cbgen_lp_create(A, transposed, lp) == CBGEN_OK, 'without options')
+    call cbgen_lp_free(lp)
+    options%column_scales = column_scales
+    call check(cbgen_lp_create(A, transposed, lp, options) == CBGEN_OK, cbgen_operator_message(A))
+    call check(cbgen_lp_form(lp) == 'graph', 'the form')
+    call check(cbgen_lp_solve(lp, problem, at_x, at_x) == CBGEN_ERROR_ARGUMENT, 'x and y are the same')
+    call check(index(cbgen_lp_message(lp), 'are the same') > 0, 'what is wrong')
+    call check(cbgen_lp_solve(lp, problem, at_x, at_y) == CBGEN_OK, cbgen_lp_message(lp))
+    call check(cbgen_lp_outcome(lp, outcome) == CBGEN_OK, cbgen_lp_message(lp))
+    call check(outcome%reason == CBGEN_REASON_CONVERGED .and. abs(outcome%primal_value - 17/6d0) < 1e-6, 'the value')
+    call check(cuda_memcpy(c_loc(found), at_x, 24_c_size_t, 2) == 0, 'x comes back')
+    call check(all(abs(found - [1/6d0, 1d0, 5/3d0]) < 1e-5), 'x')
+    options%certificate_tolerance = -1
+    options%max_iterations = 70
+    call check(cbgen_lp_clone(lp, clone, options) == CBGEN_OK, cbgen_lp_message(lp))
+    call cbgen_lp_free(clone)
+    call check(cbgen_lp_clone(lp, clone) == CBGEN_OK, cbgen_lp_message(lp))
+    call cbgen_lp_free(lp)
+    problem%row_upper = on_gpu(-least)
+    call check(cbgen_lp_solve(clone, problem, at_x, at_y, c_null_ptr) == CBGEN_OK, cbgen_lp_message(clone))
+    call check(cbgen_lp_outcome(clone, outcome) == CBGEN_OK .and. outcome%reason == CBGEN_REASON_BREAKDOWN, 'crossed bounds')
+    call cbgen_lp_free(clone)
+    call cbgen_operator_free(A)
+    call cbgen_operator_free(transposed)
+    call check(cuda_free(cost) == 0 .and. cuda_free(at_x) == 0 .and. cuda_free(at_y) == 0 .and. &
+               cuda_free(row_scales) == 0 .and. cuda_free(column_scales) == 0 .and. &
+               cuda_free(problem%row_lower) == 0 .and. cuda_free(problem%row_upper) == 0, 'vectors are freed')
+  end subroutine
+
+  function on_gpu(numbers) result(memory)
+    real(c_double), intent(in), target :: numbers(:)
+    real(c_double), target :: copy(size(numbers))
+    type(c_ptr) :: memory
+    integer(c_size_t) :: bytes
+    copy = numbers
+    bytes = 8*size(numbers)
+    call check(cuda_malloc(memory, bytes) == 0 .and. cuda_memcpy(memory, c_loc(copy), bytes, 1) == 0, 'a vector')
+  end function
 
   subroutine check_product(op, factor, what)
     type(c_ptr), intent(in) :: op

@@ -291,6 +291,35 @@ static void solvable_programs_are_not_condemned(void **state) {
     }
 }
 
+/* x is far beyond 0 on its open side, where a row wants it: until it is there, multipliers of the row are worth
+ * something for which alone the bound that is not there would have to stand. */
+static void open_sides_prove_nothing(void **state) {
+  (void)state;
+  for (int side = 0; side < 4; side++) {
+    const int falls = side % 2, is_above = side / 2;
+    struct cb_csr csr = matrix_of("random,rows=1,cols=1,density=1");
+    csr.values[0] = falls != is_above ? -1 : 1;
+    struct lp_bed bed = lp_bed_of(csr, "recipe=sell", "", 1);
+    cbgen_lp_options options = lp_options_of(&bed, 0, 1e-8);
+    bed.host[COST][0] = falls ? -1 : 1; /* x shall not go there, so that multipliers grow */
+    bed.host[LOWER][0] = falls ? -INFINITY : -2;
+    bed.host[UPPER][0] = falls ? 2 : INFINITY;
+    bed.host[ROW_LOWER][0] = is_above ? -INFINITY : 5;
+    bed.host[ROW_UPPER][0] = is_above ? -5 : INFINITY;
+    for (int i = 0; i < PRIMAL; i++) put_lp(&bed, i);
+    for (int is_short = 0; is_short < 2; is_short++) { /* steps: multipliers still grow when it is looked */
+      options.norm = is_short ? 3000 : 30;
+      options.max_iterations = is_short ? 320 : 30000;
+      cbgen_lp *lp = lp_solver_of(&bed, &options);
+      const cbgen_lp_result result = lp_solved(&bed, lp);
+      must_have_reason(&result, is_short ? CBGEN_REASON_ITERATIONS : CBGEN_REASON_CONVERGED, side, 0);
+      assert_true(result.iterations > 64);
+      cbgen_lp_free(lp);
+    }
+    release_lp(&bed);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(infeasible_programs_are_proven, open_fake, check_fake),
@@ -298,6 +327,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(the_size_of_the_gap_does_not_matter, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(one_of_two_is_told, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(who_wants_no_certificate_gets_none, open_fake, check_fake),
+      cmocka_unit_test_setup_teardown(open_sides_prove_nothing, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(solvable_programs_are_not_condemned, open_fake, check_fake),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

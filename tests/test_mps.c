@@ -39,6 +39,15 @@ static void sections_are_understood(void **unused) {
   assert_null(linear.text);
 }
 
+static void other_objectives_are_left_out(void **unused) {
+  (void)unused;
+  struct cb_linear linear =
+      read_text("NAME\nROWS\n N A\n N B\n G R\nCOLUMNS\n X A 1 R 1\n X B 2\n Y B 3 R 4\nRHS\n s A 5 B 6\nENDATA\n");
+  assert_true(linear.csr.rows == 1 && linear.csr.nnz == 2);
+  assert_true(linear.cost[0] == 1 && linear.cost[1] == 0 && linear.constant == -5);
+  cb_linear_release(&linear);
+}
+
 /* The table of the format: which side a range widens. */
 static void ranges_widen_rows(void **unused) {
   static const struct {
@@ -159,6 +168,9 @@ static void fixed_form_is_read_where_the_free_one_makes_no_sense(void **unused) 
   *strstr(wrong, "ROW 1              2.0") = 'X'; /* what is told is what is wrong as free form */
   assert_int_equal(cb_linear_read_bytes(&linear, "a.mps", wrong, strlen(wrong), &diag), CB_ERR_FORMAT);
   assert_string_equal(diag.message, "a.mps:3: a line of ROWS has a type and a name");
+  memcpy(wrong, fixed, sizeof fixed);
+  strstr(wrong, "COL 2     ROW 2")[8] = 'X'; /* of a name that is too long, not a part is taken */
+  assert_int_equal(cb_linear_read_bytes(&linear, "a.mps", wrong, strlen(wrong), &diag), CB_ERR_FORMAT);
 }
 
 static const struct {
@@ -277,6 +289,7 @@ static void many_names_are_found(void **unused) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(sections_are_understood),
+      cmocka_unit_test(other_objectives_are_left_out),
       cmocka_unit_test(ranges_widen_rows),
       cmocka_unit_test(every_bound_has_its_meaning),
       cmocka_unit_test(markers_make_integers),

@@ -118,6 +118,15 @@ class Solve(unittest.TestCase):
         nearby = {(i, j): value * (1 + 2 / 8192) * (1 + 2 / 8192 if i == j else 1) for (i, j), value in entries.items()}
         self.assertLess(self.residual(nearby, [1] * ROWS, self.numbers("x")[2 * ROWS:]), 2e-8)
 
+    def test_systems_have_their_own_diagonals(self):
+        """The second is scaled, rows and columns alike, which its own diagonal takes away again."""
+        entries = laplacian(8, True)
+        file, order = self.matrix(entries), sorted(entries)
+        scaled = [entries[i, j] * 10.0 ** (i % 4 + j % 4) for i, j in order]
+        archive = self.archive("s.npz", values=((2, len(order)), [entries[place] for place in order] + scaled))
+        report = json.loads(self.check(0, "", file, f"--systems={archive}", "--iterations=120", "--json"))
+        self.assertEqual(report["converged"], 2)
+
     def test_systems_that_fail(self):
         entries = laplacian(6, True)
         file = self.matrix(entries)
@@ -135,6 +144,8 @@ class Solve(unittest.TestCase):
         for message, arrays in ((f"has {n - 1} numbers in 1 rows; it needs {n} in each", {"values": ((1, n - 1), [1] * (n - 1))}),
                                 ("there is no array 'values'", {"b": ((1, ROWS), [1] * ROWS)}),
                                 ("a row for each system", {"values": ((2, n), [1] * 2 * n), "b": ((1, ROWS), [1] * ROWS)}),
+                                (f"has {2 * ROWS} numbers in {ROWS} rows",
+                                 {"values": ((2, n), [1] * 2 * n), "b": ((ROWS, 2), [1] * 2 * ROWS)}),
                                 ("'values.npy' lies by columns", {"values": ((2, n), [1] * 2 * n, "F")}),
                                 ("needs", {"values": ((0, n), [])})):
             self.check(3, message, file, f"--systems={self.archive('s.npz', **arrays)}")

@@ -1,20 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cbgen lp: a linear program from an MPS file, solved on the GPU; how it ended, and how good x is. */
-#include "tool/job.h"
+#include "tool/solve.h"
 
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "base/real.h"
 #include "frontend/mps.h"
 #include "runtime/api/api.h"
-#include "runtime/measure/timer.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_REPEATS = 100 };
 enum { COST, LOWER, UPPER, ROW_LOWER, ROW_UPPER, X, Y, ROW_SCALES, COLUMN_SCALES, VECTORS };
 
 struct program {
@@ -31,10 +27,6 @@ struct program {
   cbgen_lp_result result;
   double seconds;
 };
-
-static enum cb_status check(cbgen_status status, const char *message, struct cb_diag *diag) {
-  return status ? cb_fail(diag, (enum cb_status)status, "%s", message) : CB_OK;
-}
 
 static void *at(const struct program *program, int vector) { return (void *)(uintptr_t)program->there[vector]; }
 
@@ -62,42 +54,24 @@ static enum cb_status read_program(struct program *program, const struct cb_call
 
 static enum cb_status make_operators(struct program *program, cbgen_csr *view, const struct cb_call *call,
                                      struct cb_diag *diag) {
-  const struct cb_csr *csr = &program->linear.csr;
-  char device[24];
-  program->row_ptr = cb_alloc((size_t)csr->rows + 1, sizeof *program->row_ptr);
-  enum cb_status s = program->row_ptr ? check(cbgen_context_create(&program->context), "no context", diag)
-                                      : cb_fail_memory(diag, "row pointers", (uint64_t)csr->rows);
+  cbgen_request request = {.struct_size = sizeof request, .specialise = CBGEN_SPECIALISE_NOW};
+  enum cb_status s = cb_make_view(view, &program->row_ptr, &program->linear.csr, diag);
+  if (!s) s = cb_open_context(&program->context, call, diag);
   if (s) return s;
   cbgen_context *context = program->context;
-  if (csr->nnz > INT32_MAX) return cb_fail(diag, CB_ERR_LIMIT, "more than 2^31 nonzeros");
-  for (int64_t i = 0; i <= csr->rows; i++) program->row_ptr[i] = (int32_t)cb_csr_row(csr, i);
-  context->options = call->options;
-  context->has_type = context->has_search = 1;
-  snprintf(device, sizeof device, "%lld", (long long)call->device);
-  *view = (cbgen_csr){.struct_size = sizeof *view, .rows = csr->rows, .cols = csr->cols, .nnz = csr->nnz,
-                      .row_ptr = program->row_ptr, .col_idx = csr->col_idx, .values = csr->values};
-  cbgen_request request = {.struct_size = sizeof request, .specialise = CBGEN_SPECIALISE_NOW};
-  s = check(cbgen_set(context, "device", device), cbgen_message(context), diag);
-  if (!s) s = check(cbgen_compile(context, view, &request, &program->a), cbgen_message(context), diag);
+  s = cb_check_call(cbgen_compile(context, view, &request, &program->a), cbgen_message(context), diag);
   request.transpose = 1;
-  if (!s) s = check(cbgen_compile(context, view, &request, &program->transposed), cbgen_message(context), diag);
+  if (!s) s = cb_check_call(cbgen_compile(context, view, &request, &program->transposed), cbgen_message(context), diag);
   if (s) return s;
   program->device = program->a->shared->session->device;
   program->type = program->a->shared->image.vector_type;
   return CB_OK;
 }
 
-/* In the type of vectors, to a new place; `numbers` NULL: zeros. With the context current. */
-static enum cb_status upload(struct program *program, int vector, const double *numbers, struct cb_diag *diag) {
-  const size_t count = (size_t)entries_of(program, vector), size = cb_type_size(program->type);
-  char *bytes = cb_calloc(count + 1, size);
-  if (!bytes) return cb_fail_memory(diag, "a vector", count * size);
-  for (size_t i = 0; i < count && numbers; i++)
-    cb_real_set(bytes, program->type, (int64_t)i, cb_real_round(numbers[i], program->type));
-  const enum cb_status s =
-      cb_device_upload(program->device, program->there[vector], bytes, count * size, "a vector", diag);
-  cb_free(bytes);
-  return s;
+/* In the type of vectors; `numbers` NULL: zeros. With the context current. */
+static enum cb_status upload(const struct program *program, int vector, const double *numbers, struct cb_diag *diag) {
+  return cb_put_numbers(program->device, program->there[vector], program->type, numbers, entries_of(program, vector),
+                        diag);
 }
 
 static enum cb_status make_vectors(struct program *program, struct cb_diag *diag) {
@@ -119,8 +93,8 @@ static enum cb_status make_solver(struct program *program, const struct cb_call 
   enum cb_status s = make_operators(program, &view, call, diag);
   if (!s) s = make_vectors(program, diag);
   if (!s)
-    s = check(cbgen_lp_scales(program->context, &view, at(program, ROW_SCALES), at(program, COLUMN_SCALES)),
-              cbgen_message(program->context), diag);
+    s = cb_check_call(cbgen_lp_scales(program->context, &view, at(program, ROW_SCALES), at(program, COLUMN_SCALES)),
+                      cbgen_message(program->context), diag);
   const cbgen_lp_options options = {.struct_size = sizeof options,
                                     .relative_tolerance = call->tolerance,
                                     .absolute_tolerance = call->tolerance,
@@ -128,13 +102,14 @@ static enum cb_status make_solver(struct program *program, const struct cb_call 
                                     .row_scales = at(program, ROW_SCALES),
                                     .column_scales = at(program, COLUMN_SCALES)};
   return s ? s
-           : check(cbgen_lp_create(program->a, program->transposed, &options, &program->lp),
-                   cbgen_operator_message(program->a), diag);
+           : cb_check_call(cbgen_lp_create(program->a, program->transposed, &options, &program->lp),
+                           cbgen_operator_message(program->a), diag);
 }
 
 /* ---- solving */
 
-static enum cb_status run_once(struct program *program, double *seconds, struct cb_diag *diag) {
+static enum cb_status run_once(void *user, double *seconds, struct cb_diag *diag) {
+  struct program *program = user;
   const cbgen_lp_problem problem = {.struct_size = sizeof problem,
                                     .cost = at(program, COST),
                                     .lower = at(program, LOWER),
@@ -146,33 +121,19 @@ static enum cb_status run_once(struct program *program, double *seconds, struct 
   if (!s) s = cb_device_wait(program->device, "x", diag);
   const double start = cb_seconds();
   if (!s)
-    s = check(cbgen_lp_solve(program->lp, &problem, at(program, X), at(program, Y), NULL),
-              cbgen_lp_message(program->lp), diag);
-  if (!s) s = check(cbgen_lp_outcome(program->lp, &program->result), cbgen_lp_message(program->lp), diag);
+    s = cb_check_call(cbgen_lp_solve(program->lp, &problem, at(program, X), at(program, Y), NULL),
+                      cbgen_lp_message(program->lp), diag);
+  if (!s) s = cb_check_call(cbgen_lp_outcome(program->lp, &program->result), cbgen_lp_message(program->lp), diag);
   *seconds = cb_seconds() - start;
   return s;
 }
 
-static enum cb_status fetch(struct program *program, struct cb_diag *diag) {
-  const size_t count = (size_t)entries_of(program, X), size = cb_type_size(program->type);
-  char *bytes = cb_calloc(count + 1, size);
-  if (!bytes) return cb_fail_memory(diag, "x", count * size);
-  const enum cb_status s = cb_device_download(program->device, bytes, program->there[X], count * size, "x", diag);
-  for (size_t i = 0; i < count && !s; i++) program->x[i] = cb_real_get(bytes, program->type, (int64_t)i);
-  cb_free(bytes);
-  return s;
-}
-
-/* The median of several solutions, behind one that warms up where there are several. */
 static enum cb_status solve(struct program *program, const struct cb_call *call, struct cb_diag *diag) {
-  const int repeats = call->repeat > MOST_REPEATS ? MOST_REPEATS : call->repeat ? (int)call->repeat : 1;
-  double times[MOST_REPEATS], unused;
   enum cb_status s = cb_device_enter(program->device, diag);
   if (s) return s;
-  if (repeats > 1) s = run_once(program, &unused, diag);
-  for (int i = 0; i < repeats && !s; i++) s = run_once(program, &times[i], diag);
-  if (!s) program->seconds = cb_median(times, repeats);
-  if (!s) s = fetch(program, diag);
+  s = cb_time_runs(call, run_once, program, &program->seconds, diag);
+  if (!s)
+    s = cb_take_numbers(program->device, program->x, program->type, program->there[X], entries_of(program, X), diag);
   cb_device_leave(program->device);
   return s;
 }
@@ -238,29 +199,13 @@ static enum cb_status add_json(struct cb_text *text, const struct program *progr
   return s;
 }
 
-/* A line for each column: its name and its number. */
-static enum cb_status write_x(const struct program *program, const struct cb_call *call, struct cb_diag *diag) {
-  struct cb_text text = {0};
-  struct cb_outputs outputs = {.input = call->file};
-  for (int64_t i = 0; i < program->linear.csr.cols; i++) {
-    char number[CB_REAL_TEXT] = "nan";
-    if (cb_real_is_finite(program->x[i])) cb_real_text(number, program->x[i], program->type);
-    cb_text_add(&text, "%s %s\n", program->linear.column_names[i], number);
-  }
-  enum cb_status s = text.failed ? cb_fail_memory(diag, "x", text.length)
-                                 : cb_outputs_add(&outputs, call->output, text.bytes, text.length, diag);
-  if (!s) s = cb_outputs_commit(&outputs, diag);
-  cb_outputs_abandon(&outputs);
-  cb_text_release(&text);
-  return s;
-}
-
 static enum cb_status report(const struct program *program, const struct cb_call *call, struct cb_diag *diag) {
   struct cb_text text = {0};
   enum cb_status s = CB_OK;
   if (call->json) s = add_json(&text, program, diag);
   else add_text(&text, program);
-  if (!s && call->output) s = write_x(program, call, diag);
+  if (!s && call->output)
+    s = cb_write_numbers(call, program->linear.column_names, program->x, program->linear.csr.cols, program->type, diag);
   if (!s && !(call->quiet && !call->json)) s = cb_print(&text, diag);
   cb_text_release(&text);
   if (s || program->result.reason == CBGEN_REASON_CONVERGED) return s;

@@ -11,13 +11,12 @@
 #include "base/real.h"
 #include "frontend/number.h"
 #include "runtime/api/api.h"
-#include "runtime/measure/timer.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_REPEATS = 100, USUAL_BLOCK = 4 };
+enum { USUAL_BLOCK = 4 };
 
 struct solution {
   struct cb_job job;
@@ -36,10 +35,6 @@ struct solution {
   double seconds;
   cbgen_outcome outcome;
 };
-
-static enum cb_status check(cbgen_status status, const char *message, struct cb_diag *diag) {
-  return status ? cb_fail(diag, (enum cb_status)status, "%s", message) : CB_OK;
-}
 
 /* ---- the right side */
 
@@ -90,8 +85,11 @@ enum cb_status cb_right_side(double *b, double *norm, const struct cb_csr *csr, 
 static int ranks(const struct solution *solution) { return !strcmp(solution->method, "pagerank"); }
 static int finds_eigenvalue(const struct solution *solution) { return !strcmp(solution->method, "power"); }
 
+/* Of a vector; NULL: zeros. With the context current. */
 static enum cb_status upload(const struct solution *solution, cb_device_ptr to, const double *numbers,
-                             struct cb_diag *diag);
+                             struct cb_diag *diag) {
+  return cb_put_numbers(solution->device, to, solution->type, numbers, solution->job.csr.rows, diag);
+}
 
 /* What the links of each page weigh together: the sums of columns. */
 static enum cb_status put_sums(struct solution *solution, struct cb_diag *diag) {
@@ -110,23 +108,14 @@ static enum cb_status put_sums(struct solution *solution, struct cb_diag *diag) 
 
 static enum cb_status make_operator(struct solution *solution, const struct cb_call *call, struct cb_diag *diag) {
   const struct cb_csr *csr = &solution->job.csr;
-  char device[24];
-  solution->row_ptr = cb_alloc((size_t)csr->rows + 1, sizeof *solution->row_ptr);
-  enum cb_status s = solution->row_ptr ? check(cbgen_context_create(&solution->context), "no context", diag)
-                                       : cb_fail_memory(diag, "row pointers", (uint64_t)csr->rows);
+  const cbgen_request request = {.struct_size = sizeof request, .specialise = CBGEN_SPECIALISE_NOW};
+  cbgen_csr view;
+  enum cb_status s = cb_make_view(&view, &solution->row_ptr, csr, diag);
+  if (!s) s = cb_open_context(&solution->context, call, diag);
   if (s) return s;
   cbgen_context *context = solution->context;
-  if (csr->nnz > INT32_MAX) return cb_fail(diag, CB_ERR_LIMIT, "more than 2^31 nonzeros");
-  for (int64_t i = 0; i <= csr->rows; i++) solution->row_ptr[i] = (int32_t)cb_csr_row(csr, i);
-  context->options = call->options;
-  context->has_type = context->has_search = 1;
-  snprintf(device, sizeof device, "%lld", (long long)call->device);
-  const cbgen_csr view = {.struct_size = sizeof view, .rows = csr->rows, .cols = csr->cols, .nnz = csr->nnz,
-                          .row_ptr = solution->row_ptr, .col_idx = csr->col_idx, .values = csr->values,
-                          .name = solution->job.name};
-  const cbgen_request request = {.struct_size = sizeof request, .specialise = CBGEN_SPECIALISE_NOW};
-  s = check(cbgen_set(context, "device", device), cbgen_message(context), diag);
-  if (!s) s = check(cbgen_compile(context, &view, &request, &solution->op), cbgen_message(context), diag);
+  view.name = solution->job.name;
+  s = cb_check_call(cbgen_compile(context, &view, &request, &solution->op), cbgen_message(context), diag);
   if (s) return s;
   solution->device = solution->op->shared->session->device;
   solution->type = solution->op->shared->image.vector_type;
@@ -137,13 +126,14 @@ static enum cb_status make_operator(struct solution *solution, const struct cb_c
   if (s) return s;
   s = cb_device_alloc(solution->device, &solution->diagonal, bytes, "the diagonal", diag);
   cb_device_leave(solution->device);
+  void *const diagonal = (void *)(uintptr_t)solution->diagonal;
   solution->has_diagonal = ranks(solution) || (call->preconditioner == CB_JACOBI && !finds_eigenvalue(solution));
   if (!s && ranks(solution)) return put_sums(solution, diag);
   if (!s && has_blocks)
-    return check(cbgen_block_diagonal(context, &view, solution->block_size, (void *)(uintptr_t)solution->diagonal),
-                 cbgen_message(context), diag);
+    return cb_check_call(cbgen_block_diagonal(context, &view, solution->block_size, diagonal), cbgen_message(context),
+                         diag);
   if (!s)
-    s = check(cbgen_diagonal(context, &view, (void *)(uintptr_t)solution->diagonal), cbgen_message(context), diag);
+    s = cb_check_call(cbgen_diagonal(context, &view, diagonal), cbgen_message(context), diag);
   return s;
 }
 
@@ -175,65 +165,38 @@ static enum cb_status make_solver(struct solution *solution, const struct cb_cal
       .highest = call->highest,
       .history = (double *)(uintptr_t)solution->history_there};
   if (s) return s;
-  return check(cbgen_solver_create(solution->op, solution->method, &options, &solution->solver),
-               cbgen_operator_message(solution->op), diag);
+  return cb_check_call(cbgen_solver_create(solution->op, solution->method, &options, &solution->solver),
+                       cbgen_operator_message(solution->op), diag);
 }
 
 /* ---- solving */
 
-/* With the context current. */
-static enum cb_status upload(const struct solution *solution, cb_device_ptr to, const double *numbers,
-                          struct cb_diag *diag) {
-  const int64_t rows = solution->job.csr.rows;
-  const size_t size = cb_type_size(solution->type);
-  char *bytes = cb_calloc((size_t)rows + 1, size);
-  if (!bytes) return cb_fail_memory(diag, "a vector", (uint64_t)rows * size);
-  for (int64_t i = 0; i < rows && numbers; i++)
-    cb_real_set(bytes, solution->type, i, cb_real_round(numbers[i], solution->type));
-  const enum cb_status s = cb_device_upload(solution->device, to, bytes, (size_t)rows * size, "a vector", diag);
-  cb_free(bytes);
-  return s;
-}
-
-static enum cb_status run_once(struct solution *solution, double *seconds, struct cb_diag *diag) {
+static enum cb_status run_once(void *user, double *seconds, struct cb_diag *diag) {
+  struct solution *solution = user;
   const int from_b = ranks(solution) || finds_eigenvalue(solution); /* 0 would lead nowhere */
   enum cb_status s = upload(solution, solution->x_there, from_b ? solution->b : NULL, diag);
   if (!s) s = cb_device_wait(solution->device, "x", diag);
   if (s) return s;
   void *const b = (void *)(uintptr_t)solution->b_there, *const x = (void *)(uintptr_t)solution->x_there;
   const double start = cb_seconds();
-  s = check(cbgen_solve(solution->solver, b, x, NULL), cbgen_solver_message(solution->solver), diag);
+  s = cb_check_call(cbgen_solve(solution->solver, b, x, NULL), cbgen_solver_message(solution->solver), diag);
   if (!s)
-    s = check(cbgen_solver_outcome(solution->solver, &solution->outcome), cbgen_solver_message(solution->solver), diag);
+    s = cb_check_call(cbgen_solver_outcome(solution->solver, &solution->outcome),
+                      cbgen_solver_message(solution->solver), diag);
   *seconds = cb_seconds() - start;
   return s;
 }
 
-static enum cb_status fetch(struct solution *solution, struct cb_diag *diag) {
-  const int64_t rows = solution->job.csr.rows;
-  const size_t size = cb_type_size(solution->type);
-  char *bytes = cb_calloc((size_t)rows + 1, size);
-  if (!bytes) return cb_fail_memory(diag, "x", (uint64_t)rows * size);
-  enum cb_status s = cb_device_download(solution->device, bytes, solution->x_there, (size_t)rows * size, "x", diag);
-  if (!s)
-    s = cb_device_download(solution->device, solution->history, solution->history_there,
-                           ((size_t)solution->outcome.iterations + 1) * sizeof(double), "the history", diag);
-  for (int64_t i = 0; i < rows && !s; i++) solution->x[i] = cb_real_get(bytes, solution->type, i);
-  cb_free(bytes);
-  return s;
-}
-
-/* The median of several solutions, behind one that warms up where there are several. */
 static enum cb_status solve(struct solution *solution, const struct cb_call *call, struct cb_diag *diag) {
-  const int repeats = call->repeat > MOST_REPEATS ? MOST_REPEATS : call->repeat ? (int)call->repeat : 1;
-  double times[MOST_REPEATS], unused;
   enum cb_status s = cb_device_enter(solution->device, diag);
   if (s) return s;
   s = upload(solution, solution->b_there, solution->b, diag);
-  if (!s && repeats > 1) s = run_once(solution, &unused, diag);
-  for (int i = 0; i < repeats && !s; i++) s = run_once(solution, &times[i], diag);
-  if (!s) solution->seconds = cb_median(times, repeats);
-  if (!s) s = fetch(solution, diag);
+  if (!s) s = cb_time_runs(call, run_once, solution, &solution->seconds, diag);
+  if (!s)
+    s = cb_take_numbers(solution->device, solution->x, solution->type, solution->x_there, solution->job.csr.rows, diag);
+  if (!s)
+    s = cb_device_download(solution->device, solution->history, solution->history_there,
+                           ((size_t)solution->outcome.iterations + 1) * sizeof(double), "the history", diag);
   cb_device_leave(solution->device);
   return s;
 }
@@ -298,28 +261,13 @@ static enum cb_status add_json(struct cb_text *text, const struct solution *solu
   return s;
 }
 
-static enum cb_status write_x(const struct solution *solution, const struct cb_call *call, struct cb_diag *diag) {
-  struct cb_text text = {0};
-  struct cb_outputs outputs = {.input = call->file};
-  for (int64_t i = 0; i < solution->job.csr.rows; i++) {
-    char number[CB_REAL_TEXT] = "nan";
-    if (cb_real_is_finite(solution->x[i])) cb_real_text(number, solution->x[i], solution->type);
-    cb_text_add(&text, "%s\n", number);
-  }
-  enum cb_status s = text.failed ? cb_fail_memory(diag, "x", text.length)
-                                 : cb_outputs_add(&outputs, call->output, text.bytes, text.length, diag);
-  if (!s) s = cb_outputs_commit(&outputs, diag);
-  cb_outputs_abandon(&outputs);
-  cb_text_release(&text);
-  return s;
-}
-
 static enum cb_status report(const struct solution *solution, const struct cb_call *call, struct cb_diag *diag) {
   struct cb_text text = {0};
   enum cb_status s = CB_OK;
   if (call->json) s = add_json(&text, solution, diag);
   else add_text(&text, solution, call);
-  if (!s && call->output) s = write_x(solution, call, diag);
+  if (!s && call->output)
+    s = cb_write_numbers(call, NULL, solution->x, solution->job.csr.rows, solution->type, diag);
   if (!s && !(call->quiet && !call->json)) s = cb_print(&text, diag);
   cb_text_release(&text);
   if (s || solution->outcome.reason == CBGEN_REASON_CONVERGED) return s;

@@ -7,17 +7,14 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "base/real.h"
 #include "frontend/systems.h"
 #include "runtime/api/api.h"
-#include "runtime/measure/timer.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_REPEATS = 100, MOST_SYSTEMS = 10000000 };
+enum { MOST_SYSTEMS = 10000000 };
 enum { VALUES, B, X, DIAGONALS, ARRAYS };
 
 struct many {
@@ -34,10 +31,6 @@ struct many {
   cbgen_outcome *outcomes;
   double seconds;
 };
-
-static enum cb_status check(cbgen_status status, const char *message, struct cb_diag *diag) {
-  return status ? cb_fail(diag, (enum cb_status)status, "%s", message) : CB_OK;
-}
 
 static void *at(const struct many *many, int array) { return (void *)(uintptr_t)many->there[array]; }
 
@@ -104,7 +97,6 @@ static enum cb_status take_right_sides(struct many *many, const struct cb_call *
 static enum cb_status read_systems(struct many *many, const struct cb_call *call, struct cb_diag *diag) {
   enum cb_status s = cb_job_read(&many->job, call, diag);
   if (s) return s;
-  if (many->job.csr.nnz > INT32_MAX) return cb_fail(diag, CB_ERR_LIMIT, "more than 2^31 nonzeros");
   s = take_systems(many, call, diag);
   if (!s) s = take_right_sides(many, call, diag);
   if (s) return s;
@@ -116,18 +108,13 @@ static enum cb_status read_systems(struct many *many, const struct cb_call *call
 
 /* ---- the batch */
 
-/* With the context current. */
+/* To a new place, or the one that it has. With the context current. */
 static enum cb_status upload(struct many *many, int array, const double *numbers, int64_t count, struct cb_diag *diag) {
-  const size_t size = cb_type_size(many->type), bytes = (size_t)count * size;
-  char *narrow = cb_calloc((size_t)count + 1, size);
-  enum cb_status s = narrow ? CB_OK : cb_fail_memory(diag, "numbers of systems", bytes);
-  for (int64_t i = 0; i < count && numbers && !s; i++)
-    cb_real_set(narrow, many->type, i, cb_real_round(numbers[i], many->type));
-  if (!s && !many->there[array])
-    s = cb_device_alloc(many->device, &many->there[array], bytes + size, "numbers of systems", diag);
-  if (!s) s = cb_device_upload(many->device, many->there[array], narrow, bytes, "numbers of systems", diag);
-  cb_free(narrow);
-  return s;
+  const size_t bytes = ((size_t)count + 1) * cb_type_size(many->type);
+  enum cb_status s = CB_OK;
+  if (!many->there[array])
+    s = cb_device_alloc(many->device, &many->there[array], bytes, "numbers of systems", diag);
+  return s ? s : cb_put_numbers(many->device, many->there[array], many->type, numbers, count, diag);
 }
 
 static enum cb_status put_diagonals(struct many *many, struct cb_diag *diag) {
@@ -157,72 +144,53 @@ static enum cb_status put_arrays(struct many *many, const struct cb_call *call, 
 }
 
 static enum cb_status make_batch(struct many *many, const struct cb_call *call, struct cb_diag *diag) {
-  const struct cb_csr *csr = &many->job.csr;
   const struct cb_types types = cb_precision_types((enum cb_precision)call->options.type);
   struct cb_session *session;
-  char device[24];
+  cbgen_csr view;
   many->type = types.vector == CB_F32 ? CB_F32 : CB_F64;
-  many->row_ptr = cb_alloc((size_t)csr->rows + 1, sizeof *many->row_ptr);
-  enum cb_status s = many->row_ptr ? check(cbgen_context_create(&many->context), "no context", diag)
-                                   : cb_fail_memory(diag, "row pointers", (uint64_t)csr->rows);
+  enum cb_status s = cb_make_view(&view, &many->row_ptr, &many->job.csr, diag);
+  if (!s) s = cb_open_context(&many->context, call, diag);
   if (s) return s;
   cbgen_context *context = many->context;
-  for (int64_t i = 0; i <= csr->rows; i++) many->row_ptr[i] = (int32_t)cb_csr_row(csr, i);
-  context->options = call->options;
-  context->has_type = context->has_search = 1;
-  snprintf(device, sizeof device, "%lld", (long long)call->device);
-  s = check(cbgen_set(context, "device", device), cbgen_message(context), diag);
-  if (!s) s = check((cbgen_status)cb_context_session(context, &session), cbgen_message(context), diag);
+  s = cb_check_call((cbgen_status)cb_context_session(context, &session), cbgen_message(context), diag);
   if (s) return s;
   many->device = session->device;
   s = put_arrays(many, call, diag);
-  const cbgen_csr view = {.struct_size = sizeof view, .rows = csr->rows, .cols = csr->cols, .nnz = csr->nnz,
-                          .row_ptr = many->row_ptr, .col_idx = csr->col_idx, .values = csr->values};
   const cbgen_batch_options options = {.struct_size = sizeof options,
                                        .systems = many->systems.count,
                                        .relative_tolerance = call->tolerance,
                                        .max_iterations = (int)call->iterations,
                                        .diagonals = at(many, DIAGONALS)};
   if (s) return s;
-  return check(cbgen_batch_create(context, &view, many->method, &options, &many->batch), cbgen_message(context), diag);
+  return cb_check_call(cbgen_batch_create(context, &view, many->method, &options, &many->batch), cbgen_message(context),
+                       diag);
 }
 
 /* ---- solving */
 
-static enum cb_status run_once(struct many *many, double *seconds, struct cb_diag *diag) {
+static enum cb_status run_once(void *user, double *seconds, struct cb_diag *diag) {
+  struct many *many = user;
   enum cb_status s = upload(many, X, NULL, many->systems.count * many->job.csr.rows, diag);
   if (!s) s = cb_device_wait(many->device, "x", diag);
   const double start = cb_seconds();
   if (!s)
-    s = check(cbgen_solve_batch(many->batch, at(many, VALUES), at(many, B), at(many, X), NULL),
-              cbgen_batch_message(many->batch), diag);
+    s = cb_check_call(cbgen_solve_batch(many->batch, at(many, VALUES), at(many, B), at(many, X), NULL),
+                      cbgen_batch_message(many->batch), diag);
   if (!s) s = cb_device_wait(many->device, "solutions", diag);
   *seconds = cb_seconds() - start;
   return s;
 }
 
-static enum cb_status fetch(struct many *many, struct cb_diag *diag) {
-  const size_t count = (size_t)(many->systems.count * many->job.csr.rows), size = cb_type_size(many->type);
-  char *bytes = cb_calloc(count + 1, size);
-  if (!bytes) return cb_fail_memory(diag, "x", count * size);
-  enum cb_status s = cb_device_download(many->device, bytes, many->there[X], count * size, "x", diag);
-  for (size_t i = 0; i < count && !s; i++) many->x[i] = cb_real_get(bytes, many->type, (int64_t)i);
-  cb_free(bytes);
-  return s ? s : check(cbgen_batch_outcomes(many->batch, many->outcomes), cbgen_batch_message(many->batch), diag);
-}
-
-/* The median of several times all, behind one that warms up where there are several. */
 static enum cb_status solve(struct many *many, const struct cb_call *call, struct cb_diag *diag) {
-  const int repeats = call->repeat > MOST_REPEATS ? MOST_REPEATS : call->repeat ? (int)call->repeat : 1;
-  double times[MOST_REPEATS], unused;
   enum cb_status s = cb_device_enter(many->device, diag);
   if (s) return s;
-  if (repeats > 1) s = run_once(many, &unused, diag);
-  for (int i = 0; i < repeats && !s; i++) s = run_once(many, &times[i], diag);
-  if (!s) many->seconds = cb_median(times, repeats);
-  if (!s) s = fetch(many, diag);
+  s = cb_time_runs(call, run_once, many, &many->seconds, diag);
+  if (!s)
+    s = cb_take_numbers(many->device, many->x, many->type, many->there[X],
+                        many->systems.count * many->job.csr.rows, diag);
   cb_device_leave(many->device);
-  return s;
+  return s ? s
+           : cb_check_call(cbgen_batch_outcomes(many->batch, many->outcomes), cbgen_batch_message(many->batch), diag);
 }
 
 /* ---- the report */
@@ -288,29 +256,14 @@ static enum cb_status add_json(struct cb_text *text, const struct many *many, st
   return s;
 }
 
-static enum cb_status write_x(const struct many *many, const struct cb_call *call, struct cb_diag *diag) {
-  struct cb_text text = {0};
-  struct cb_outputs outputs = {.input = call->file};
-  for (int64_t i = 0; i < many->systems.count * many->job.csr.rows; i++) {
-    char number[CB_REAL_TEXT] = "nan";
-    if (cb_real_is_finite(many->x[i])) cb_real_text(number, many->x[i], many->type);
-    cb_text_add(&text, "%s\n", number);
-  }
-  enum cb_status s = text.failed ? cb_fail_memory(diag, "x", text.length)
-                                 : cb_outputs_add(&outputs, call->output, text.bytes, text.length, diag);
-  if (!s) s = cb_outputs_commit(&outputs, diag);
-  cb_outputs_abandon(&outputs);
-  cb_text_release(&text);
-  return s;
-}
-
 static enum cb_status report(const struct many *many, const struct cb_call *call, struct cb_diag *diag) {
   const struct summary summary = summary_of(many);
   struct cb_text text = {0};
   enum cb_status s = CB_OK;
   if (call->json) s = add_json(&text, many, diag);
   else add_text(&text, many);
-  if (!s && call->output) s = write_x(many, call, diag);
+  if (!s && call->output)
+    s = cb_write_numbers(call, NULL, many->x, many->systems.count * many->job.csr.rows, many->type, diag);
   if (!s && !(call->quiet && !call->json)) s = cb_print(&text, diag);
   cb_text_release(&text);
   if (s || summary.first_failed < 0) return s;

@@ -8,7 +8,7 @@
  *   sweep.c      one option at several values
  *   analyze.c generate.c verify.c trace.c run.c bench.c     one verb each
  *   report.c report_*.c html.c   everything about one matrix as a page of HTML
- *   solve.c solve_systems.c lp.c   systems of equations, many of them; linear programs
+ *   solve.c solve_systems.c lp.c   systems of equations, many of them; linear programs; solve_parts.c what they share
  *   why.c why_report.c       slow thread blocks
  *   diff.c facts.c           two kernels compared, by what their texts say of themselves
  *   families.c   kernels that matrices share, and the files of them that come with the library

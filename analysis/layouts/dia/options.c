@@ -13,7 +13,7 @@ const struct cb_option cb_dia_options[DIA_OPTIONS] = {
                     .help = "what these rows are apart, where diagonals so far apart suit it; 1: no stride; 0: by "
                             "the matrix"},
     [DIA_THREADS] = {.name = "dia-threads", .numbers = cb_threads_of_a_block,
-                     .help = "threads of a thread block, with a stride or symmetric: 256, 512, 1024; 0: 512, or 256 of few"},
+                     .help = "threads of a thread block, with a stride or symmetric: 256, 512, 1024; 0: by the matrix"},
 };
 
 static const struct cb_node diagonals = {.layout = "dia"};

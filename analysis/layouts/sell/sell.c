@@ -537,7 +537,8 @@ static void build_region(struct cb_region_builder *builder, struct state *state)
  * lanes are by slice, on the slice's record first. */
 static int64_t waves_ns(const struct cb_region_builder *builder, const struct state *state) {
   const int64_t resident = (int64_t)WARPS * builder->region.blocks_per_sm * builder->target->multiprocessors;
-  return state->slices / resident * (CB_COST_SELL_WAVE_NS + (state->varied ? CB_COST_BATCH_NS : 0));
+  const int64_t wave_ns = CB_COST_SELL_WAVE_NS + (state->varied ? CB_COST_SELL_RECORD_NS : 0);
+  return state->slices > resident ? state->slices * wave_ns / resident : 0;
 }
 
 /* A slice's batches follow one another, and segments wait for their last. */
