@@ -375,8 +375,9 @@ static int choose_repeats(const struct state *state, const int64_t *settings,
 }
 
 /* Of a thread block. Where values are mirrored, the more rows it has, the more of the second reads are from L1, as long
- * as there are thread blocks enough for several waves, and no other region could join, which has 256. Many diagonals gain
- * more by that than they lose by fewer thread blocks: 27 points 112 us with 1024, 120 with 512; 7 points 145 and 132. */
+ * as there are thread blocks enough for several waves, and no other region could join, which has 256. Many diagonals
+ * gain more by that than they lose by fewer thread blocks: 27 points take 112 us with 1024 threads, 120 with 512, but 7
+ * points 145 and 132. */
 static int choose_threads(const struct state *state, const struct cb_region_builder *builder) {
   enum { THREADS = 512, MANY_THREADS = 1024, MANY = 16, WAVE = 4 };
   const int64_t asked = builder->settings[DIA_THREADS];
