@@ -244,11 +244,13 @@ enum cb_status cb_updater_take_lost(const struct cb_updater *updater, struct CUs
   return s;
 }
 
-/* Room for the widest type that slots take, so that one buffer serves all. */
+/* Room for the widest type that slots take, so that one buffer serves all. What was packed on the device, without
+ * a packer, is real. */
 static enum cb_status need_staging(struct cb_updater *updater, struct CUstream_st *stream,
                                    struct cb_diag *diag) {
   const struct cb_driver *driver = updater->device->driver;
-  const enum cb_type widest = cb_type_is_complex(updater->packer->stored) ? CB_C128 : CB_F64;
+  const int is_complex = updater->packer && cb_type_is_complex(updater->packer->stored);
+  const enum cb_type widest = is_complex ? CB_C128 : CB_F64;
   const size_t bytes = (size_t)updater->map.values * cb_type_size(widest);
   unsigned capturing = 0;
   if (updater->staging) return CB_OK;
