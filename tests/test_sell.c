@@ -620,8 +620,8 @@ static void verify_sees_what_is_left_out(void **state) {
       {"staircase,n=90", "form=ax sell-vary=on", "step = lanes / 2", "step = lanes / 4"},
       {"one_row,cols=9000", "form=ax sell-vary=on", "store_l2(sums + slice, sum)", "store_l2(sums + first, sum)"},
       {"one_row,cols=9000", "form=ax sell-vary=on", "int segment = begin + lane", "int segment = begin + lane + 1"},
-      {"one_row,cols=9000", "form=ax sell-vary=on", ", last - first)) return", ", last - first - 1)) return"},
-      {"one_row,cols=9000", "form=ax sell-vary=on", ", last - first)) return", ", last - first + 1)) return"},
+      {"one_row,cols=9000", "form=ax sell-vary=on", ", end - begin)) return", ", end - begin - 1)) return"},
+      {"one_row,cols=9000", "form=ax sell-vary=on", ", end - begin)) return", ", end - begin + 1)) return"},
       {"one_row,cols=9000", "form=ax sell-vary=on", "if (slice < kSegments)", "if (slice < kSegments - 1)"},
   };
   (void)state;
