@@ -97,7 +97,8 @@ class Documents(unittest.TestCase):
         words = re.search(r"--type=(\S+) ", say("help", "options"))[1].split("|")
         rows = section("docs/supported.md", "Types")
         self.assertEqual([row[0].strip("`") for row in rows], words)
-        long = {"f64": "double", "f32": "float", "f16": "half", "bf16": "bfloat16", "split": "double in two parts"}
+        long = {"f64": "double", "f32": "float", "f16": "half", "bf16": "bfloat16", "split": "double in two parts",
+                "c128": "two doubles", "c64": "two floats"}
         for name, values, vectors, sums in rows:
             parts = name.strip("`").split("-")
             self.assertEqual([values, vectors], [long[parts[0]], long[parts[-1]]])
