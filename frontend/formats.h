@@ -4,10 +4,15 @@
 #ifndef CBGEN_FRONTEND_FORMATS_H
 #define CBGEN_FRONTEND_FORMATS_H
 
+#include "base/file.h"
 #include "frontend/csr.h"
 #include "frontend/lines.h"
 
 #include <stddef.h>
+
+/* The file, or, for "-", standard input, as a source, which the mapping outlives; the caller unmaps that. */
+enum cb_status cb_map_source(struct cb_source *source, struct cb_mapping *mapping, const char *path,
+                             const struct cb_progress *progress, struct cb_diag *diag);
 
 /* Matrix Market, coordinate or array. Array files are read as sparse: their zeros are no entries. */
 int cb_is_matrix_market(const char *bytes, size_t length);

@@ -560,16 +560,11 @@ static enum cb_status read_source(struct cb_linear *linear, const struct cb_sour
 
 enum cb_status cb_linear_read(struct cb_linear *linear, const char *path, const struct cb_progress *progress,
                               struct cb_diag *diag) {
-  const int input = !strcmp(path, "-");
   struct cb_mapping mapping;
+  struct cb_source source;
   *linear = (struct cb_linear){0};
-  enum cb_status s = input ? cb_file_map_input(&mapping, diag) : cb_file_map(&mapping, path, diag);
+  enum cb_status s = cb_map_source(&source, &mapping, path, progress, diag);
   if (s) return s;
-  const struct cb_source source = {.path = input ? CB_FILE_INPUT : path,
-                                   .bytes = mapping.bytes,
-                                   .end = mapping.bytes + mapping.length,
-                                   .mapped = mapping.mapped,
-                                   .progress = progress};
   s = read_source(linear, &source, diag);
   cb_file_unmap(&mapping);
   return s;

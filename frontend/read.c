@@ -120,22 +120,32 @@ static enum cb_status read_source(struct cb_csr *csr, const struct cb_source *so
   return s;
 }
 
+static int is_input(const char *path) { return !strcmp(path, "-"); }
+
+enum cb_status cb_map_source(struct cb_source *source, struct cb_mapping *mapping, const char *path,
+                             const struct cb_progress *progress, struct cb_diag *diag) {
+  const int input = is_input(path);
+  const enum cb_status s = input ? cb_file_map_input(mapping, diag) : cb_file_map(mapping, path, diag);
+  if (s) return s;
+  *source = (struct cb_source){.path = input ? CB_FILE_INPUT : path,
+                               .bytes = mapping->bytes,
+                               .end = mapping->bytes + mapping->length,
+                               .mapped = mapping->mapped,
+                               .progress = progress};
+  return CB_OK;
+}
+
 enum cb_status cb_matrix_read(struct cb_csr *csr, const char *path, const struct cb_progress *progress,
                               struct cb_diag *diag) {
   struct cb_mapping mapping;
+  struct cb_source source;
   *csr = (struct cb_csr){0};
   if (!strncmp(path, generate_prefix, sizeof generate_prefix - 1))
     return cb_matrix_generate(csr, path + sizeof generate_prefix - 1, diag);
-  const int input = !strcmp(path, "-");
-  enum cb_status s = input ? cb_file_map_input(&mapping, diag) : cb_file_map(&mapping, path, diag);
+  enum cb_status s = cb_map_source(&source, &mapping, path, progress, diag);
   if (s) return s;
-  const struct cb_source source = {.path = input ? CB_FILE_INPUT : path,
-                                   .bytes = mapping.bytes,
-                                   .end = mapping.bytes + mapping.length,
-                                   .mapped = mapping.mapped,
-                                   .progress = progress};
   s = read_source(csr, &source, diag);
-  if (!s && input) memcpy(csr->name, "stdin", sizeof "stdin");
+  if (!s && is_input(path)) memcpy(csr->name, "stdin", sizeof "stdin");
   cb_file_unmap(&mapping);
   return s;
 }

@@ -139,30 +139,28 @@ static void must_have_reason(const cbgen_lp_result *result, cbgen_reason reason,
              result->iterations, result->primal_residual, result->dual_residual);
 }
 
-static void infeasible_programs_are_proven(void **state) {
-  (void)state;
+typedef void prover(const struct lp_bed *bed, double tolerance, double slack);
+
+static void must_be_proven(maker *make, cbgen_reason reason, prover *prove) {
   for (int k = 0; k < KINDS; k++)
     for (uint64_t seed = 1; seed <= 2; seed++) {
       struct lp_bed bed;
-      const cbgen_lp_result result = spoilt(&kinds[k], make_infeasible, seed, 1, &bed);
+      const cbgen_lp_result result = spoilt(&kinds[k], make, seed, 1, &bed);
       const int wide = bed.type == CB_F64;
-      must_have_reason(&result, CBGEN_REASON_PRIMAL_INFEASIBLE, k, seed);
-      must_prove_infeasible(&bed, kinds[k].tolerance > 0 ? kinds[k].tolerance : wide ? 1e-8 : 1e-3, wide ? 1e-4 : 0.1);
+      must_have_reason(&result, reason, k, seed);
+      prove(&bed, kinds[k].tolerance > 0 ? kinds[k].tolerance : wide ? 1e-8 : 1e-3, wide ? 1e-4 : 0.1);
       release_lp(&bed);
     }
 }
 
+static void infeasible_programs_are_proven(void **state) {
+  (void)state;
+  must_be_proven(make_infeasible, CBGEN_REASON_PRIMAL_INFEASIBLE, must_prove_infeasible);
+}
+
 static void unbounded_programs_are_proven(void **state) {
   (void)state;
-  for (int k = 0; k < KINDS; k++)
-    for (uint64_t seed = 1; seed <= 2; seed++) {
-      struct lp_bed bed;
-      const cbgen_lp_result result = spoilt(&kinds[k], make_unbounded, seed, 1, &bed);
-      const int wide = bed.type == CB_F64;
-      must_have_reason(&result, CBGEN_REASON_DUAL_INFEASIBLE, k, seed);
-      must_prove_unbounded(&bed, kinds[k].tolerance > 0 ? kinds[k].tolerance : wide ? 1e-8 : 1e-3, wide ? 1e-4 : 0.1);
-      release_lp(&bed);
-    }
+  must_be_proven(make_unbounded, CBGEN_REASON_DUAL_INFEASIBLE, must_prove_unbounded);
 }
 
 /* By little, and by much. */

@@ -217,10 +217,7 @@ static enum cb_status report(const struct program *program, const struct cb_call
 
 static void release(struct program *program) {
   cbgen_lp_free(program->lp);
-  if (program->device && !cb_device_enter(program->device, NULL)) {
-    for (int i = 0; i < VECTORS; i++) cb_device_free(program->device, program->there[i]);
-    cb_device_leave(program->device);
-  }
+  cb_free_numbers(program->device, program->there, VECTORS);
   cbgen_operator_free(program->a);
   cbgen_operator_free(program->transposed);
   cbgen_context_destroy(program->context);

@@ -280,11 +280,8 @@ static enum cb_status report(const struct solution *solution, const struct cb_ca
 
 static void release(struct solution *solution) {
   cbgen_solver_free(solution->solver);
-  if (solution->device && !cb_device_enter(solution->device, NULL)) {
-    const cb_device_ptr blocks[] = {solution->b_there, solution->x_there, solution->diagonal, solution->history_there};
-    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) cb_device_free(solution->device, blocks[i]);
-    cb_device_leave(solution->device);
-  }
+  const cb_device_ptr there[] = {solution->b_there, solution->x_there, solution->diagonal, solution->history_there};
+  cb_free_numbers(solution->device, there, (int)(sizeof there / sizeof *there));
   cbgen_operator_free(solution->op);
   cbgen_context_destroy(solution->context);
   cb_free(solution->row_ptr);

@@ -26,6 +26,9 @@ enum cb_status cb_put_numbers(const struct cb_device *device, cb_device_ptr to, 
 enum cb_status cb_take_numbers(const struct cb_device *device, double *to, enum cb_type type, cb_device_ptr from,
                                int64_t count, struct cb_diag *diag);
 
+/* Frees what lies there (0: nothing), in the device's context. `device` NULL: nothing was allocated. */
+void cb_free_numbers(const struct cb_device *device, const cb_device_ptr *there, int count);
+
 /* The median of call->repeat times (1) that `run` takes, behind one that warms up where there are several. With the
  * device's context current. */
 enum cb_status cb_time_runs(const struct cb_call *call,

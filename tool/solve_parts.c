@@ -59,6 +59,12 @@ enum cb_status cb_take_numbers(const struct cb_device *device, double *to, enum 
   return s;
 }
 
+void cb_free_numbers(const struct cb_device *device, const cb_device_ptr *there, int count) {
+  if (!device || cb_device_enter(device, NULL)) return;
+  for (int i = 0; i < count; i++) cb_device_free(device, there[i]);
+  cb_device_leave(device);
+}
+
 enum cb_status cb_time_runs(const struct cb_call *call,
                             enum cb_status (*run)(void *user, double *seconds, struct cb_diag *diag), void *user,
                             double *seconds, struct cb_diag *diag) {

@@ -277,10 +277,7 @@ static enum cb_status report(const struct many *many, const struct cb_call *call
 
 static void release(struct many *many) {
   cbgen_batch_free(many->batch);
-  if (many->device && !cb_device_enter(many->device, NULL)) {
-    for (int i = 0; i < ARRAYS; i++) cb_device_free(many->device, many->there[i]);
-    cb_device_leave(many->device);
-  }
+  cb_free_numbers(many->device, many->there, ARRAYS);
   cbgen_context_destroy(many->context);
   cb_free(many->row_ptr);
   cb_free(many->norms);
