@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests in Python share: how long a program that they start may take, and skips that nobody overlooks.
+"""What the tests in Python share: how long a program that they start may take, a folder for each test, and skips that
+nobody overlooks.
 
 A test that cannot do its work on this machine prints a line "skipped: REASON" and ends with SKIPPED_EXIT, unless
 something failed: ctest's summary then names it as "Skipped", and report_skips.py lists the reasons.
 """
+import os
+import shutil
 import sys
 import unittest
 
@@ -11,6 +14,14 @@ LIMIT = 1500  # seconds, for what takes a few on a machine that does nothing els
 SKIPPED_EXIT = 77  # SKIP_RETURN_CODE in tests/CMakeLists.txt
 
 _skips = 0
+
+
+def fresh_folder(test, scratch):
+    """An empty folder for one test of a unittest.TestCase, below `scratch`: its absolute path."""
+    folder = os.path.abspath(os.path.join(scratch, test.id().split(".")[-1]))
+    shutil.rmtree(folder, ignore_errors=True)
+    os.makedirs(folder)
+    return folder
 
 
 def skip(reason):

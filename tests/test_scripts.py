@@ -19,9 +19,7 @@ FILES = 25
 
 class Builds(unittest.TestCase):
     def setUp(self):
-        self.folder = os.path.join(SCRATCH, self.id().split(".")[-1])
-        shutil.rmtree(self.folder, ignore_errors=True)
-        os.makedirs(self.folder)
+        self.folder = harness.fresh_folder(self, SCRATCH)
 
     def build(self, generator, last="int last;"):
         """A project of small files, with the functions of a copy of common.sh, which goes to where it lies."""

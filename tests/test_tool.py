@@ -32,9 +32,7 @@ def cbgen(*arguments, **more):
 
 class Case(unittest.TestCase):
     def setUp(self):
-        self.folder = os.path.abspath(os.path.join(SCRATCH, self.id().split(".")[-1]))
-        shutil.rmtree(self.folder, ignore_errors=True)
-        os.makedirs(self.folder)
+        self.folder = harness.fresh_folder(self, SCRATCH)
 
     def path(self, name):
         return os.path.join(self.folder, name)

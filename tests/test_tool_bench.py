@@ -10,7 +10,6 @@ import functools
 import gzip
 import json
 import os
-import shutil
 import struct
 import subprocess
 import sys
@@ -34,9 +33,7 @@ def container(*entries):
 
 class Case(unittest.TestCase):
     def setUp(self):
-        self.folder = os.path.abspath(os.path.join(SCRATCH, self.id().split(".")[-1]))
-        shutil.rmtree(self.folder, ignore_errors=True)
-        os.makedirs(self.folder)
+        self.folder = harness.fresh_folder(self, SCRATCH)
 
     def path(self, name):
         return os.path.join(self.folder, name)

@@ -21,9 +21,7 @@ PLAN = "(spmv (sell (slices 1008) (lanes 16)))"
 
 class Case(unittest.TestCase):
     def setUp(self):
-        self.folder = os.path.abspath(os.path.join(SCRATCH, self.id().split(".")[-1]))
-        shutil.rmtree(self.folder, ignore_errors=True)
-        os.makedirs(self.folder)
+        self.folder = harness.fresh_folder(self, SCRATCH)
         self.directory = os.path.join(self.folder, "cache")
         self.environment = {name: value for name, value in os.environ.items()
                             if not name.startswith(("CBGEN_CACHE", "XDG_"))}

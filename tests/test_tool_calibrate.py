@@ -7,7 +7,6 @@ products follow them.
 """
 import json
 import os
-import shutil
 import subprocess
 import sys
 import unittest
@@ -21,9 +20,7 @@ FIGURES = {"l2_gb_per_s": 9175, "sectors_g_per_s": 573, "latency_ns": 100, "laun
 
 class Case(unittest.TestCase):
     def setUp(self):
-        self.folder = os.path.abspath(os.path.join(SCRATCH, self.id().split(".")[-1]))
-        shutil.rmtree(self.folder, ignore_errors=True)
-        os.makedirs(self.folder)
+        self.folder = harness.fresh_folder(self, SCRATCH)
         self.directory = os.path.join(self.folder, "calibrations")
         self.file = os.path.join(self.directory, "fake-gpu.json")
         self.environment = {**os.environ, "CBGEN_CALIBRATION": self.directory, "CBGEN_FAKE_SET": CLOCK,

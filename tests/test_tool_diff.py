@@ -6,7 +6,6 @@
 """
 import json
 import os
-import shutil
 import subprocess
 import sys
 import unittest
@@ -21,9 +20,7 @@ FIELDS = "version=0.1.0\nkind=operator\noption recipe=auto\noption values=mutabl
 
 class Case(unittest.TestCase):
     def setUp(self):
-        self.folder = os.path.abspath(os.path.join(SCRATCH, self.id().split(".")[-1]))
-        shutil.rmtree(self.folder, ignore_errors=True)
-        os.makedirs(self.folder)
+        self.folder = harness.fresh_folder(self, SCRATCH)
         self.environment = {**os.environ, "CBGEN_CACHE_DIR": self.path("cache"), "CBGEN_NVRTC": self.path("none"),
                             "OMP_NUM_THREADS": "1"}
 

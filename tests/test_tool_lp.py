@@ -7,7 +7,6 @@
 import gzip
 import json
 import os
-import shutil
 import subprocess
 import sys
 import unittest
@@ -43,9 +42,7 @@ ENDATA
 
 class LinearPrograms(unittest.TestCase):
     def setUp(self):
-        self.folder = os.path.abspath(os.path.join(SCRATCH, self.id().split(".")[-1]))
-        shutil.rmtree(self.folder, ignore_errors=True)
-        os.makedirs(self.folder)
+        self.folder = harness.fresh_folder(self, SCRATCH)
         self.environment = {**os.environ, "CBGEN_CACHE_DIR": "", "CBGEN_FAKE_STRICT": "1"}
 
     def path(self, name):

@@ -7,7 +7,6 @@ is the same as in an ordinary one.
 """
 import json
 import os
-import shutil
 import subprocess
 import sys
 import unittest
@@ -46,9 +45,7 @@ def write_edges(path):
 
 class SameInEveryMode(unittest.TestCase):
     def setUp(self):
-        self.folder = os.path.join(SCRATCH, self.id().split(".")[-1])
-        shutil.rmtree(self.folder, ignore_errors=True)
-        os.makedirs(self.folder)
+        self.folder = harness.fresh_folder(self, SCRATCH)
         self.locale = make_locale()
 
     def run_tool(self, mode, *arguments, **more):

@@ -9,7 +9,6 @@ import html.parser
 import json
 import os
 import re
-import shutil
 import stat
 import subprocess
 import sys
@@ -107,9 +106,7 @@ class Case(unittest.TestCase):
     maxDiff = None
 
     def setUp(self):
-        self.folder = os.path.abspath(os.path.join(SCRATCH, self.id().split(".")[-1]))
-        shutil.rmtree(self.folder, ignore_errors=True)
-        os.makedirs(self.folder)
+        self.folder = harness.fresh_folder(self, SCRATCH)
         # no GPU, and no compiler unless a test wants one
         self.environment = {**os.environ, "CBGEN_LIBCUDA": "/nonexistent", "CBGEN_NVRTC": "/nonexistent", "CBGEN_CALIBRATION": "",
                             "OMP_NUM_THREADS": "2"}

@@ -8,7 +8,6 @@ import json
 import math
 import os
 import random
-import shutil
 import struct
 import subprocess
 import sys
@@ -38,9 +37,7 @@ def laplacian(seed, symmetric):
 
 class Solve(unittest.TestCase):
     def setUp(self):
-        self.folder = os.path.abspath(os.path.join(SCRATCH, self.id().split(".")[-1]))
-        shutil.rmtree(self.folder, ignore_errors=True)
-        os.makedirs(self.folder)
+        self.folder = harness.fresh_folder(self, SCRATCH)
         self.environment = {**os.environ, "CBGEN_CACHE_DIR": "", "CBGEN_FAKE_STRICT": "1"}
 
     def path(self, name):
