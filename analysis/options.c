@@ -232,7 +232,7 @@ static enum cb_status check_complex(const struct cb_options *options, struct cb_
                      : cb_promises_symmetry(options)    ? "symmetric storage"
                      : options->epilogue && *options->epilogue ? "an epilogue or scalars in device memory"
                                                         : NULL;
-  if (!what || !cb_type_is_complex(cb_precision_types((enum cb_precision)options->type).sum)) return CB_OK;
+  if (!what || !cb_precision_is_complex(options->type)) return CB_OK;
   return cb_fail(diag, CB_ERR_UNSUPPORTED, "there are no kernels for complex numbers with %s: 'type' is %s", what,
                  cb_precision_names[options->type]);
 }

@@ -69,6 +69,10 @@ enum cb_precision {
 };
 extern const char *const cb_precision_names[]; /* "f64", "f32-f64"; ends with NULL */
 struct cb_types cb_precision_types(enum cb_precision precision);
+/* Whether values, vectors and sums are; `precision` as options have it. */
+static inline int cb_precision_is_complex(int64_t precision) {
+  return cb_type_is_complex(cb_precision_types((enum cb_precision)precision).matrix);
+}
 const char *cb_types_name(struct cb_types types); /* of the combination; "" if it is none of them */
 
 /* Whether y is narrower than the sums: what is stored in it is rounded, and only what is final may be. */

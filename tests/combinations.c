@@ -31,7 +31,7 @@ void factors_of_kernels(struct factors *factors) {
 
 int combination_is_possible(const struct factors *factors, const combination levels) {
   const int precision = factors->type ? levels[factors->type] : -1;
-  if (precision < 0 || !cb_type_is_complex(cb_precision_types((enum cb_precision)precision).sum)) return 1;
+  if (precision < 0 || !cb_precision_is_complex(precision)) return 1;
   if (factors->semiring && levels[factors->semiring] > 0) return 0; /* plus-times is the first */
   return levels[0] < 0 || cb_recipe_takes_complex(cb_recipe_at(levels[0]));
 }

@@ -109,7 +109,7 @@ static inline void set_options(struct cb_options *options, const char *settings)
 /* Complex values where the type is: imaginary parts are the real ones in the other order, with the other sign. */
 static inline void fit_values(struct cb_csr *csr, const struct cb_options *options) {
   struct cb_diag diag = {0};
-  const int is_complex = cb_type_is_complex(cb_precision_types((enum cb_precision)options->type).matrix);
+  const int is_complex = cb_precision_is_complex(options->type);
   if (!is_complex || csr->is_complex || !csr->values) return;
   assert_ok(cb_csr_make_complex(csr, &diag));
   for (int64_t k = 0; k < csr->nnz; k++) csr->values[2 * k + 1] = -csr->values[2 * (csr->nnz - 1 - k)];

@@ -30,15 +30,11 @@ static enum cb_status reorder(struct cb_job *job, const struct cb_call *call, st
   return s;
 }
 
-static int is_complex(const struct cb_call *call) {
-  return cb_type_is_complex(cb_precision_types((enum cb_precision)call->options.type).matrix);
-}
-
 enum cb_status cb_job_read(struct cb_job *job, const struct cb_call *call, struct cb_diag *diag) {
   const struct cb_progress progress = {cb_progress_report, NULL};
   cb_progress_stage("reading '%s'", call->file);
   enum cb_status s = cb_matrix_read(&job->csr, call->file, &progress, diag);
-  if (!s && is_complex(call)) s = cb_csr_make_complex(&job->csr, diag);
+  if (!s && cb_precision_is_complex(call->options.type)) s = cb_csr_make_complex(&job->csr, diag);
   if (!s) s = cb_symmetry_mirror(&job->csr, &call->options, diag);
   if (!s && call->reorder) s = reorder(job, call, diag);
   if (s) return s;

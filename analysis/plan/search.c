@@ -135,7 +135,7 @@ int cb_search_is_by_profile(const struct cb_options *options) {
   cb_options_default(&usual);
   const int asked = options->search == CB_SEARCH_PROFILE || options->search == CB_SEARCH_READY;
   const int promised = cb_promises_symmetry(options);
-  return asked && !promised && options->type != CB_PRECISION_SPLIT_F64 && options->type < CB_PRECISION_C128 &&
+  return asked && !promised && options->type != CB_PRECISION_SPLIT_F64 && !cb_precision_is_complex(options->type) &&
          options->values == usual.values &&
          options->semiring == usual.semiring && options->atomics == usual.atomics && options->commit == usual.commit &&
          options->fuse == usual.fuse && options->long_row == usual.long_row &&
@@ -273,7 +273,7 @@ static enum cb_status build_any(struct cb_plan **plan, struct cb_assignment **as
 
 /* The matrix's values, if it has any, are complex when the types are. */
 static enum cb_status check_values(const struct cb_csr *csr, const struct cb_options *options, struct cb_diag *diag) {
-  const int wanted = cb_type_is_complex(cb_precision_types((enum cb_precision)options->type).matrix);
+  const int wanted = cb_precision_is_complex(options->type);
   if (!csr->values || csr->is_complex == wanted) return CB_OK;
   if (wanted) return cb_fail(diag, CB_ERR_INTERNAL, "values of a real matrix were not made complex");
   return cb_fail(diag, CB_ERR_ARGUMENT, "the matrix has complex values: 'type' is %s; choose c128 or c64",

@@ -44,7 +44,7 @@ static enum cb_status generate(const cbgen_context *context, const void *given, 
   struct cb_assignment *assignment = NULL;
   struct cb_options options = context->options;
   enum cb_status s = take_matrix(&csr, &view, given, take, diag);
-  if (!s && cb_type_is_complex(cb_precision_types((enum cb_precision)options.type).matrix))
+  if (!s && cb_precision_is_complex(options.type))
     s = cb_csr_make_complex(&csr, diag);
   if (!s) s = cb_environment_options(&options, context, diag);
   if (s) goto out;

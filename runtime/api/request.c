@@ -85,7 +85,7 @@ static enum cb_status choose_type(struct cb_request *request, struct cb_diag *di
     return cb_fail(diag, CB_ERR_ARGUMENT, "split values are doubles, as are vectors and sums: 'type' is %s, and not f64",
                    cb_precision_names[options->type]);
   if (request->asked.split) options->type = CB_PRECISION_SPLIT_F64;
-  const int complex_numbers = cb_type_is_complex(cb_precision_types((enum cb_precision)options->type).sum);
+  const int complex_numbers = cb_precision_is_complex(options->type);
   if (request->view.is_complex && !complex_numbers)
     return cb_fail(diag, CB_ERR_ARGUMENT, "the matrix has complex values: 'type' is %s; choose c128 or c64",
                    cb_precision_names[options->type]);
