@@ -231,6 +231,7 @@ static enum cb_status expand_sections(struct emitter *emitter, const struct cb_r
   if (emitter->share) cb_scope_optional_section(&scope, "placed"); /* entries of x are where its vectors lie */
   if (region->value_storage == CB_VALUES_PLAIN && region->value_type != emitter->plan->sum_type)
     cb_scope_optional_section(&scope, "converted"); /* a value is not its slot's bits */
+  if (is_shared_by_threads(emitter) && !emitter->share->sharing) cb_scope_optional_section(&scope, "parted");
   if (emitter->share && emitter->share->sharing == CB_SHARING_TURNS) cb_scope_section(&scope, "turns");
   if (emitter->share && emitter->share->sharing == CB_SHARING_WARPS) cb_scope_section(&scope, "meeting");
   if (emitter->arena.failed) return cb_fail_memory(emitter->diag, "generated text", 0);
@@ -623,7 +624,7 @@ static enum cb_status emit_kernel(struct emitter *emitter, int number_of_launch)
 static const char *const common_functions[] = {
     "load_x",         "commit", "commit_more", "commit_atomic", "set_sum", "add_sum", "add_sum_atomic",
     "last_to_arrive", "zero",   "product",     "add_product",   "scale",   "add_scaled",   "add",     "total",   "clear",
-    "is_finite",      "shuffle",     "shuffle_xor", "shuffle_warp", "shuffle_up", "load_l2", "store_l2"};
+    "is_finite",      "warp_lane",   "shuffle",     "shuffle_xor", "shuffle_warp", "shuffle_up", "load_l2", "store_l2"};
 enum { COMMON_FUNCTIONS = sizeof common_functions / sizeof *common_functions };
 
 static const char *global_constants(struct emitter *emitter) {

@@ -10,7 +10,8 @@ enum {
   SUM_BYTES = 64,    /* of a thread's sums for a row, half where it adds up those of several threads: registers */
   THREADS = 1024,    /* of a multiprocessor, that are enough */
   MOST_WARPS = 4,    /* that meet: a thread has the sums of all */
-  STRIDED_EACH = 4   /* vectors of a thread whose entries are loaded one by one */
+  STRIDED_EACH = 4,  /* vectors of a thread whose entries are loaded one by one */
+  STATIC_SHARED = 48 << 10 /* of a thread block */
 };
 
 /* Lanes that work on a row at most; 0: threads cannot share vectors. Regions in turn hand over sums in shared memory,
@@ -47,12 +48,23 @@ static int64_t most_threads(const struct cb_plan *plan) {
   return most;
 }
 
+/* Sums in shared memory, which are as many times larger, leave room for so many: a power of 2, and two in any case. */
+static int64_t most_in_shared(const struct cb_plan *plan) {
+  int64_t most = CB_MOST_VECTORS;
+  for (int first = 0; first < plan->regions_count; first += cb_cost_group(plan, first)) {
+    int64_t bytes = 0;
+    for (int r = first; r < first + cb_cost_group(plan, first); r++) bytes += plan->regions[r].static_shared;
+    while (most > 2 && most * bytes > STATIC_SHARED) most /= 2;
+  }
+  return most;
+}
+
 /* Vectors of a thread at most. */
 static int64_t most_each(const struct cb_plan *plan, enum cb_sharing sharing) {
   int64_t bytes = SUM_BYTES / (sharing ? 2 : 1);
   for (int i = 0; i < plan->regions_count; i++)
     if (plan->regions[i].staged_parts) bytes = CB_PIECE_BYTES;
-  return bytes / (int64_t)cb_type_size(plan->sum_type);
+  return cb_smaller(bytes / (int64_t)cb_type_size(plan->sum_type), most_in_shared(plan));
 }
 
 /* Where a thread adds up several rows with what it has loaded of the matrix, it pays to have twice as many vectors, and

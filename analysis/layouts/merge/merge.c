@@ -570,9 +570,19 @@ static enum cb_status predict(struct cb_region_builder *builder, const struct st
   return cb_sectors_predict_by_stretch(builder, state, visit_sectors, sector_stretches, diag);
 }
 
+/* For several vectors shared memory has a piece of each product. */
+static enum cb_status check_items(const struct cb_region_builder *builder, struct cb_diag *diag) {
+  enum { MOST_ITEMS = 11 };
+  if (builder->options->vectors == 1 || builder->settings[MERGE_ITEMS] <= MOST_ITEMS) return CB_OK;
+  return cb_fail(diag, CB_ERR_UNSUPPORTED,
+                 "option 'merge-items' is %lld, but for several vectors shared memory has room for %d at most",
+                 (long long)builder->settings[MERGE_ITEMS], MOST_ITEMS);
+}
+
 static enum cb_status merge_plan(struct cb_region_builder *builder, struct cb_diag *diag) {
   const struct cb_csr *csr = builder->work.part.csr;
-  const enum cb_status s = cb_region_state(builder, sizeof(struct state), diag);
+  enum cb_status s = check_items(builder, diag);
+  if (!s) s = cb_region_state(builder, sizeof(struct state), diag);
   struct state *state = builder->work.state;
   if (s) return s;
   state->csr = csr;

@@ -293,6 +293,8 @@ static void build_region(struct cb_region_builder *builder, struct state *state)
   builder->region.block_rows = state->stride > 1 ? 0 : slices * CB_LANES * state->patterns->size;
   builder->region.row_threads = state->stride > 1 || state->patterns->size > 1 || state->repeats > 1 ? 0 : 1;
   builder->region.blocks_per_sm = blocks_per_sm(state, builder);
+  builder->region.takes_vectors = builder->region.most_lanes = 1;
+  builder->region.thread_rows = state->patterns->size;
 }
 
 /* ---- the prediction */
