@@ -202,6 +202,8 @@ struct cb_region {
   enum cb_sharing sharing; /* likewise: how its text shares vectors where lanes that share rows leave no others to */
   int staged_parts;   /* then, where what threads bring is added up in shared memory: so many can share vectors at most,
                        * and one has no more than a piece; 0: sums stay with their threads */
+  int64_t further_ns; /* for several vectors: instructions of each further one, for what threads bring to shared memory */
+  int64_t turn_ns;    /* likewise, where threads that share vectors take turns: what ends one before the next begins */
   int row_threads;    /* then: neighbouring threads that share a row, of which the first commits it */
   int64_t row_sectors; /* for several vectors: 32-byte sectors of X asked of L2 where the vectors' entries of a row lie
                         * side by side; 0: not known, since rows ask for neighbours */

@@ -231,6 +231,7 @@ static enum cb_status expand_sections(struct emitter *emitter, const struct cb_r
   if (emitter->share) cb_scope_optional_section(&scope, "placed"); /* entries of x are where its vectors lie */
   if (region->value_storage == CB_VALUES_PLAIN && region->value_type != emitter->plan->sum_type)
     cb_scope_optional_section(&scope, "converted"); /* a value is not its slot's bits */
+  if (has_several_sums(emitter)) cb_scope_optional_section(&scope, "several");
   if (is_shared_by_threads(emitter) && !emitter->share->sharing) cb_scope_optional_section(&scope, "parted");
   if (emitter->share && emitter->share->sharing == CB_SHARING_TURNS) cb_scope_section(&scope, "turns");
   if (emitter->share && emitter->share->sharing == CB_SHARING_WARPS) cb_scope_section(&scope, "meeting");

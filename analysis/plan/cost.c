@@ -149,42 +149,39 @@ struct cb_cost cb_cost_so_far(const struct cb_plan *plan) {
   return sum;
 }
 
-/* What regions add up in shared memory for further vectors, each by itself; and warps that wait as often as those that
- * they share the vectors with. */
-static int64_t further_work(const struct cb_plan *plan) {
-  const struct cb_vector_share *share = &plan->shares[CB_VECTORS_PACKED];
+/* What regions do for each further vector; and warps that wait as often as those that they share the vectors with. */
+static int64_t further_work(const struct cb_plan *plan, const struct cb_vector_share *share) {
   int64_t work_ns = 0;
   for (int i = 0; i < plan->regions_count; i++) {
-    if (plan->regions[i].staged_parts) work_ns += plan->regions[i].cost.work_ns * (plan->vectors - 1);
-    else if (share->sharing == CB_SHARING_WARPS) work_ns += plan->regions[i].cost.work_ns * (share->parts - 1);
+    work_ns += plan->regions[i].further_ns * (cb_share_vectors_of(share) - 1);
+    if (share->sharing == CB_SHARING_WARPS) work_ns += plan->regions[i].cost.work_ns * (share->parts - 1);
   }
   return work_ns;
 }
 
-/* Turns follow one another; where sums meet in shared memory, each with all that ends a thread block. */
-static void add_turns(const struct cb_plan *plan, struct cb_cost *rest) {
-  const struct cb_vector_share *share = &plan->shares[CB_VECTORS_PACKED];
-  int staged = 0;
+/* Turns follow one another. */
+static void add_turns(const struct cb_plan *plan, const struct cb_vector_share *share, struct cb_cost *rest) {
   if (share->sharing != CB_SHARING_TURNS) return;
-  for (int i = 0; i < plan->regions_count; i++) staged |= plan->regions[i].staged_parts > 0;
   rest->chain_ns = (share->parts - 1) * plan->cost.chain_ns;
-  rest->tail_ns = staged ? (share->parts - 1) * plan->cost.tail_ns : 0;
+  for (int i = 0; i < plan->regions_count; i++) rest->tail_ns += (share->parts - 1) * plan->regions[i].turn_ns;
 }
 
-/* A plan for several vectors at once costs what they take together: X and Y, and wider gathers, or as many products. */
+/* A plan for several vectors at once costs what they take together: as many passes as kernels need, each with X and Y,
+ * and wider gathers; or as many products. */
 static void add_vectors(struct cb_plan *plan) {
-  const int64_t size = (int64_t)cb_type_size(plan->vector_type), more = plan->vectors - 1;
-  const int64_t sectors = cb_divide_up(plan->vectors * size, 32); /* of an entry's vectors */
+  const struct cb_vector_share *share = &plan->shares[CB_VECTORS_PACKED];
   struct cb_cost *cost = &plan->cost;
-  if (!plan->shares[CB_VECTORS_PACKED].each) {
+  if (!share->each) {
     cost->gpu_ns *= plan->vectors;
     return;
   }
-  struct cb_cost rest = {.bytes = more * (plan->rows + plan->cols) * size, .sectors = (sectors - 1) * cost->sectors,
-                         .work_ns = further_work(plan)};
-  add_turns(plan, &rest);
+  const int64_t size = (int64_t)cb_type_size(plan->vector_type), once = cb_share_vectors_of(share);
+  const int64_t sectors = cb_divide_up(once * size, 32); /* of an entry's vectors */
+  struct cb_cost rest = {.bytes = (once - 1) * (plan->rows + plan->cols) * size, .sectors = (sectors - 1) * cost->sectors,
+                         .work_ns = further_work(plan, share)};
+  add_turns(plan, share, &rest);
   cb_cost_estimate(&rest, &plan->target);
-  cost->gpu_ns += rest.gpu_ns;
+  cost->gpu_ns = (cost->gpu_ns + rest.gpu_ns) * (plan->vectors / once);
 }
 
 void cb_cost_plan(struct cb_plan *plan) {

@@ -34,7 +34,8 @@ enum {
   MOST_AIM = 16,                     /* steps per lane that lanes are chosen for, hot and cold together */
   STEP_KEYS = 2 * MOST_AIM + 2,      /* steps of a slice, as far as they order rows */
   MOST_HOT = 1 << 16,                /* places have 16 bits */
-  ALIGNED = 16                       /* sums before the gathered entries: whole lines */
+  ALIGNED = 16,                      /* sums before the gathered entries: whole lines */
+  PARTS = 4                          /* threads that share several vectors, a piece each: registers */
 };
 
 enum kind { HOT, COLD, KINDS };
@@ -47,7 +48,8 @@ struct share {
 struct state {
   struct cb_arena arena;
   const struct cb_csr *csr;
-  int64_t vector_bytes;
+  int64_t vector_bytes, hot_bytes; /* of an entry of x, and of a hot column's in shared memory: of several vectors */
+  enum cb_switch gather;           /* whether a launch before may lay entries side by side */
   int threads, batch, three_bytes;
   int64_t blocks; /* thread blocks, one to a multiprocessor */
   /* columns */
@@ -490,7 +492,18 @@ static void build_region(struct cb_region_builder *builder, struct state *state)
   builder->region.blocks = state->blocks;
   builder->region.threads = state->threads;
   builder->region.blocks_per_sm = 1;
-  builder->region.dynamic_shared = state->at.hot * state->vector_bytes;
+  builder->region.dynamic_shared = state->at.hot * state->hot_bytes;
+  builder->region.takes_vectors = !state->at.gather;
+  builder->region.sharing = CB_SHARING_TURNS;
+  builder->region.staged_parts = PARTS;
+}
+
+/* Each turn of a slice waits for loads that depend on each other, beside those of the other warps. */
+static void predict_several(struct cb_region_builder *builder, const struct state *state) {
+  const int64_t warps = state->blocks * state->threads / LANES, vectors = state->hot_bytes / state->vector_bytes;
+  builder->region.further_ns = vectors > 1 ? state->slices * PARTS * CB_COST_SELL_WAVE_NS / warps / (vectors - 1) : 0;
+  builder->region.row_sectors =
+      builder->region.cost.sectors * cb_divide_up(builder->options->vectors * state->vector_bytes, 32);
 }
 
 /* Gathers that leave the multiprocessor share the way from L2 with the stream. */
@@ -500,6 +513,7 @@ static void predict(struct cb_region_builder *builder, const struct state *state
   cost->sectors = state->csr->nnz - state->hot_nonzeros + state->blocks * copied;
   cost->work_ns = cb_plan_gather_ns(cost->sectors, builder->target) +
                   builder->region.bytes * 6 / 10 / builder->target->read_gb_per_s + state->at.miss_ns;
+  if (builder->options->vectors > 1) predict_several(builder, state);
   cost->tail_ns = CB_COST_HOT_WORTH_NS + (state->at.gather ? CB_COST_HOT_PREPARE_NS : 0) + state->at.prepare_ns;
 }
 
@@ -507,9 +521,23 @@ static void predict(struct cb_region_builder *builder, const struct state *state
 
 static void choose_shape(struct state *state, const int64_t *settings, const struct cb_target *target) {
   const int64_t slots = state->csr->nnz + state->csr->rows;
-  state->threads = settings[HOT_THREADS] ? (int)settings[HOT_THREADS] : 1024;
-  state->batch = settings[HOT_BATCH] ? (int)settings[HOT_BATCH] : 4;
+  const int is_for_several = state->hot_bytes > state->vector_bytes; /* which takes twice as many registers */
+  state->threads = settings[HOT_THREADS] ? (int)settings[HOT_THREADS] : is_for_several ? 512 : 1024;
+  state->batch = settings[HOT_BATCH] ? (int)settings[HOT_BATCH] : is_for_several && state->threads > 512 ? 2 : 4;
   state->blocks = cb_smaller(target->multiprocessors, cb_divide_up(slots, 4 * state->threads));
+}
+
+/* Several vectors take one pass where no launch before gathers entries, so that it must be asked for. Shared memory has
+ * those of all vectors of a pass. */
+static void choose_entries(struct state *state, const struct cb_region_builder *builder) {
+  const int64_t *settings = builder->settings, wanted = builder->options->vectors;
+  const int64_t most = PARTS * CB_PIECE_BYTES / (int64_t)cb_type_size(builder->sum_type);
+  int64_t vectors = 1;
+  state->vector_bytes = (int64_t)cb_type_size(builder->vector_type);
+  state->gather = (enum cb_switch)settings[HOT_GATHER];
+  if (wanted > 1 && state->gather == CB_AUTO && !settings[HOT_PACKED]) state->gather = CB_OFF;
+  while (state->gather == CB_OFF && vectors < wanted && vectors < most) vectors *= 2;
+  state->hot_bytes = vectors * state->vector_bytes;
 }
 
 static enum cb_status choose_columns(struct state *state, const struct cb_region_builder *builder,
@@ -519,6 +547,8 @@ static enum cb_status choose_columns(struct state *state, const struct cb_region
                                      .target = builder->target,
                                      .value_bytes = (int64_t)cb_type_size(builder->value_type),
                                      .vector_bytes = state->vector_bytes,
+                                     .hot_bytes = state->hot_bytes,
+                                     .gather = state->gather,
                                      .blocks = state->blocks};
   const enum cb_status s = cb_hot_columns_choose(&state->at, &state->arena, &shape, diag);
   const int64_t indices = state->at.packed + (state->at.rest ? state->csr->cols : 0);
@@ -536,7 +566,7 @@ static enum cb_status hot_plan(struct cb_region_builder *builder, struct cb_diag
   struct state *state = builder->work.state;
   if (s) return s;
   state->csr = csr;
-  state->vector_bytes = (int64_t)cb_type_size(builder->vector_type);
+  choose_entries(state, builder);
   choose_shape(state, builder->settings, builder->target);
   s = choose_columns(state, builder, diag);
   if (s) return s;

@@ -64,8 +64,8 @@ static enum cb_status refuse(const struct choice *best, const struct cb_hot_shap
 static enum cb_status choose_hot(struct cb_hot_columns *columns, const struct cb_column_counts *counts,
                                  const struct cb_hot_shape *shape, struct cb_diag *diag) {
   const int64_t *settings = shape->settings, asked = settings[HOT_COLUMNS];
-  const int64_t room = shape->target->shared_per_block / shape->vector_bytes;
-  const int64_t half = (shape->target->shared_per_sm + L1_EXTRA) / 2 / shape->vector_bytes;
+  const int64_t room = shape->target->shared_per_block / shape->hot_bytes;
+  const int64_t half = (shape->target->shared_per_sm + L1_EXTRA) / 2 / shape->hot_bytes;
   if (asked > room)
     return cb_fail(diag, CB_ERR_LIMIT,
                    "%lld hot columns do not fit into shared memory; '%s' has room for %lld",
@@ -73,7 +73,7 @@ static enum cb_status choose_hot(struct cb_hot_columns *columns, const struct cb
   struct choice best = weigh(counts, shape, cb_smaller(half, room), 0);
   const struct choice gathered = weigh(counts, shape, cb_smaller(half, room), 1);
   const int gather =
-      settings[HOT_GATHER] == CB_AUTO ? gathered.saved_ns > best.saved_ns : settings[HOT_GATHER] == CB_ON;
+      shape->gather == CB_AUTO ? gathered.saved_ns > best.saved_ns : shape->gather == CB_ON;
   if (gather) best = gathered;
   columns->gather = gather;
   columns->hot = cb_smaller(asked ? asked : best.columns, counts->occupied);
@@ -157,7 +157,7 @@ static void choose_packed(struct cb_hot_columns *columns, const struct cb_column
   struct packing packed = none;
   if (asked)
     packed = weigh_packed(counts, shape, columns->hot, cb_smaller(asked, most), cb_smaller(asked, most));
-  else if (shape->settings[HOT_GATHER] != CB_OFF)
+  else if (shape->gather != CB_OFF)
     packed = weigh_packed(counts, shape, columns->hot, 0, most);
   const double launch = columns->gather ? 0 : CB_COST_HOT_PREPARE_NS;
   if (!asked && cost_of(&none) - cost_of(&packed) < CB_COST_HOT_WORTH_NS + launch) packed = none;

@@ -36,6 +36,8 @@ struct cb_hot_shape {
   const int64_t *settings; /* of layout hot */
   const struct cb_target *target;
   int64_t value_bytes, vector_bytes; /* of a nonzero's value, and of an element of x */
+  int64_t hot_bytes;                 /* of a hot column's entries in shared memory, for all vectors at once */
+  enum cb_switch gather;             /* whether a launch before may lay entries side by side */
   int64_t blocks;                    /* thread blocks that copy the hot entries */
 };
 
