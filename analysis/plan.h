@@ -202,6 +202,8 @@ struct cb_region {
   enum cb_sharing sharing; /* likewise: how its text shares vectors where lanes that share rows leave no others to */
   int staged_parts;   /* then, where what threads bring is added up in shared memory: so many can share vectors at most,
                        * and one has no more than a piece; 0: sums stay with their threads */
+  int64_t wait_ns;    /* for several vectors: all warps' waits, where each has so few loads that nothing goes on meanwhile:
+                       * once more for each further thread that shares a row's vectors */
   int64_t further_ns; /* for several vectors: instructions of each further one, for what threads bring to shared memory */
   int64_t turn_ns;    /* likewise, where threads that share vectors take turns: what ends one before the next begins */
   int row_threads;    /* then: neighbouring threads that share a row, of which the first commits it */
@@ -325,6 +327,7 @@ void cb_assignment_free(struct cb_assignment *assignment);
  * kernel for one vector. The numbers of a carry slot, for all kernels. */
 static inline int cb_share_vectors_of(const struct cb_vector_share *share) { return share->each * share->parts; }
 enum { CB_PIECE_BYTES = 16 }; /* of neighbouring vectors, which one load brings */
+enum { CB_STATIC_SHARED = 48 << 10 }; /* bytes of static shared memory that a thread block can have */
 static inline int cb_share_piece(const struct cb_vector_share *share, enum cb_type vector) {
   const int most = CB_PIECE_BYTES / (int)cb_type_size(vector);
   return share->each < most ? share->each : most;

@@ -25,9 +25,9 @@
 #   devpack    packing on the device beside the host's: the same bytes, on the corpus too; parts of set-up    devpack*.txt
 #   many       several vectors at once beside cuSPARSE's SpMM: five shapes, MANY_VECTORS (8), MANY_OPTIONS more options;
 #              MATRICES or MATRICES_MORE: others; manysweep: scattered columns with threads that share vectors, X by columns
-#              laid out first or not, and by merge, about 80 s (SWEEP_MATRICES: others); manycorpus: the packed and the corpus, 8 and
+#              laid out first or not, by merge, hot and patterns, about 90 s (SWEEP_MATRICES: others); manycorpus: the packed and the corpus, 8 and
 #              4 vectors (CORPUS_VECTORS), then the ten slowest beside cuSPARSE by every recipe of MANY_RECIPES, about 140 s;
-#              its parts have limits of MANY_SECONDS (58)                             many*.jsonl many*.md
+#              its parts have limits of MANY_SECONDS (50)                             many*.jsonl many*.md
 #   symmetric  half of symmetric matrices stored, beside all of them and cuSPARSE, with thread blocks of several sizes; about
 #              80 s (SYMMETRIC_MATRICES: others)                                      symmetric*.jsonl symmetric.md
 #   lp         linear programs, an iteration beside its two products (LP_MATRICES: others)    lp.txt
@@ -389,6 +389,9 @@ threads-4 --recipe=sell --copy-x=on --vector-threads=4 --no-baselines
 threads-4-blocks-3 --recipe=sell --copy-x=on --vector-threads=4 --vector-blocks=3 --no-baselines
 threads-4-blocks-4 --recipe=sell --copy-x=on --vector-threads=4 --vector-blocks=4 --no-baselines
 merge --recipe=merge --copy-x=on --no-baselines
+hot --recipe=hot --no-baselines
+hot-3500 --recipe=hot --hot-columns=3500 --no-baselines
+patterns --recipe=patterns --no-baselines
 RUNS
   python3 bench/many_table.py "${tables[@]}" | tee "$out/manysweep.md"
 }
@@ -418,7 +421,7 @@ manycorpus() {
     ls -dSr .gpu/matrices/* tests/data/corpus/*.mtx* 2>/dev/null | many "manycorpus-$vectors" "$1" "$vectors" --repeat=3
     python3 bench/many_table.py "$out/manycorpus-$vectors.jsonl" >"$out/manycorpus-$vectors.md"
     tail -1 "$out/manycorpus-$vectors.md" | tee -a "$summary"
-    by_recipes "manycorpus-$vectors" "$(($1 / 4))" "$vectors" >"$out/manycorpus-$vectors-worst.md"
+    by_recipes "manycorpus-$vectors" "$(($1 / 2))" "$vectors" >"$out/manycorpus-$vectors-worst.md"
     cat "$out/manycorpus-$vectors-worst.md"
   done
 }
@@ -541,7 +544,7 @@ for step in $steps; do
       for vectors in ${MANY_VECTORS:-8}; do many_shapes | many many "${BENCH_SECONDS:-330}" "$vectors" ${MANY_OPTIONS:-}; done
       python3 bench/many_table.py "$out/many.jsonl" | tee "$out/many.md" ;;
     manysweep) manysweep "${MANY_SECONDS:-120}" ;;
-    manycorpus) manycorpus "${MANY_SECONDS:-58}" ;;
+    manycorpus) manycorpus "${MANY_SECONDS:-50}" ;;
     symmetric) symmetric "${SYMMETRIC_SECONDS:-150}" ;;
     heads)
       # shellcheck disable=SC2086 # a list of words

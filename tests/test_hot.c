@@ -6,6 +6,7 @@
 
 #include "analysis/layout.h"
 #include "analysis/layouts/hot/hot_columns.h"
+#include "analysis/layouts/hot/options.h"
 
 #include <omp.h>
 
@@ -104,7 +105,15 @@ static struct cb_hot_columns choose(const struct cb_csr *csr, const char *settin
   set_options(&options, settings);
   assert_ok(cb_target_find(&target, "sm_90", &diag));
   target.l2_bytes = l2_bytes;
-  const struct cb_hot_shape shape = {csr, cb_settings(&options, cb_layout_find("hot")), &target, 8, 8, 132};
+  const int64_t *settings_of_hot = cb_settings(&options, cb_layout_find("hot"));
+  const struct cb_hot_shape shape = {.csr = csr,
+                                     .settings = settings_of_hot,
+                                     .gather = (enum cb_switch)settings_of_hot[HOT_GATHER],
+                                     .target = &target,
+                                     .value_bytes = 8,
+                                     .vector_bytes = 8,
+                                     .hot_bytes = 8,
+                                     .blocks = 132};
   assert_ok(cb_hot_columns_choose(&columns, &arena, &shape, &diag));
   cb_arena_release(&arena);
   return columns; /* numbers alone are looked at */
@@ -240,7 +249,7 @@ static void pads_little(void **state) {
 static void text_has_what_it_needs(void **state) {
   (void)state;
   struct product plain = hot_of("rmat,scale=8,edge_factor=4", "hot-columns=30");
-  assert_true(has(&plain, "DynamicShared<vector_t, kHot> hot"));
+  assert_true(has(&plain, "using Hot = DynamicShared<vector_t, kHot>;"));
   assert_false(has(&plain, "last_to_arrive"));
   assert_false(has_anywhere(&plain, "cudaFuncSetAttribute"));
   assert_int_equal(plain.plan->launches_count, 1);

@@ -111,7 +111,7 @@ static void test_copied_by_option(void **state) {
       {"stencil7,n=6", "recipe=sell copy-x=on", 1},
       {"stencil7,n=6", "recipe=dia copy-x=on", 1},
       {"tridiagonal,n=200,values=ones", "recipe=dia values=fixed copy-x=on", 0},
-      {"stencil7,n=6", "recipe=cb copy-x=on", 0},
+      {"stencil7,n=6", "recipe=tile copy-x=on", 0},
       {"empty,rows=0,cols=9", "recipe=sell copy-x=on", 0},
       {"empty,rows=9,cols=0", "recipe=sell copy-x=on", 0},
   };
@@ -126,7 +126,7 @@ static void test_copied_by_option(void **state) {
 /* A recipe that takes several vectors in one pass wins where it would lose by one, whether plans are compared or a
  * profile says which. */
 static void test_auto(void **state) {
-  static const char *const matrix = "road,n=300,keep=0.6", *const searches[] = {"search=hopeful", "search=profile"};
+  static const char *const matrix = "multiblock,blocks=12,n=30", *const searches[] = {"search=hopeful", "search=profile"};
   (void)state;
   for (int i = 0; i < 2; i++) {
     char settings[80];
@@ -134,17 +134,70 @@ static void test_auto(void **state) {
     struct product one = product_of(matrix, settings), eight = several(matrix, settings);
     assert_int_equal(one.plan->is_chosen_by_profile, i);
     assert_int_equal(eight.plan->is_chosen_by_profile, i);
-    assert_int_equal(one.plan->recipe == eight.plan->recipe, !i);
+    assert_ptr_not_equal(one.plan->recipe, eight.plan->recipe);
     assert_true(eight.plan->shares[CB_VECTORS_PACKED].each > 0);
     product_release(&one);
     product_release(&eight);
   }
 }
 
+/* Block rows of several rows, in threads that share their vectors; entries of hot columns take as much shared memory as
+ * all vectors of a pass ask for, and one product's scratch leaves the other vectors out. */
+static void test_layouts(void **state) {
+  static const struct {
+    const char *matrix, *settings;
+    int each, parts;
+    enum cb_sharing sharing;
+  } cases[] = {
+      {"stencil7,n=12", "recipe=patterns", 2, 4, CB_SHARING_LANES},
+      {"fe3,n=6", "recipe=patterns", 2, 4, CB_SHARING_LANES},
+      {"rmat,scale=9,edge_factor=12", "recipe=hot hot-columns=20", 2, 4, CB_SHARING_TURNS},
+      {"rmat,scale=9,edge_factor=12", "recipe=hot hot-columns=20 type=f32", 4, 2, CB_SHARING_TURNS},
+      {"rmat,scale=9,edge_factor=12", "recipe=hot hot-columns=20 hot-gather=on", 0, 0, CB_SHARING_LANES},
+      {"random_exact,blocks_r=9,block_nnz=33", "recipe=cb", 4, 1, CB_SHARING_LANES},
+      {"random,rows=300,cols=500,density=0.2", "recipe=cb", 0, 0, CB_SHARING_LANES}, /* COO sub-blocks */
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct product product = several(cases[i].matrix, cases[i].settings);
+    assert_share(&product, CB_VECTORS_PACKED, cases[i].each, cases[i].parts, cases[i].sharing);
+    product_release(&product);
+  }
+  struct product hot = several("rmat,scale=9,edge_factor=12", "recipe=hot hot-columns=20");
+  assert_int_equal(hot.plan->regions[0].dynamic_shared, 20 * 8 * 8);
+  product_release(&hot);
+}
+
+/* Sums that regions in turn keep in shared memory are as many times larger: so many vectors have no room. */
+static void test_kept(void **state) {
+  (void)state;
+  struct product small = several("stencil5,n=60,extra=0.2,values=ones", "recipe=dia values=fixed fuse=on"),
+                 large = several("stencil5,n=60,extra=0.2,values=ones", "recipe=dia values=fixed fuse=on dia-rows=4");
+  assert_non_null(strstr(small.plan->line, "in-turn"));
+  assert_non_null(strstr(large.plan->line, "in-turn"));
+  assert_share(&small, CB_VECTORS_PACKED, 8, 1, CB_SHARING_LANES);
+  assert_share(&large, CB_VECTORS_PACKED, 4, 1, CB_SHARING_LANES);
+  assert_true(large.plan->regions[0].static_shared * 4 <= CB_STATIC_SHARED);
+  product_release(&small);
+  product_release(&large);
+}
+
+/* Of pieces of products in shared memory there are no more than fit. */
+static void test_items(void **state) {
+  (void)state;
+  struct product most = several("random,rows=300,cols=300,per_row=24", "recipe=merge merge-items=11");
+  product_release(&most);
+  struct cb_diag message = {0};
+  assert_int_equal(plan_status_of("random,rows=300,cols=300,per_row=24", "recipe=merge vectors=2 merge-items=13", &message),
+                   CB_ERR_UNSUPPORTED);
+  assert_non_null(strstr(message.message, "shared memory has room for 11"));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_meeting),  cmocka_unit_test(test_threads),          cmocka_unit_test(test_copied),
       cmocka_unit_test(test_auto),   cmocka_unit_test(test_copied_by_option), cmocka_unit_test(test_blocks),
+      cmocka_unit_test(test_layouts),  cmocka_unit_test(test_kept),             cmocka_unit_test(test_items),
   };
   return cmocka_run_group_tests_name("vectors", tests, NULL, NULL);
 }

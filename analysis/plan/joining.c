@@ -64,7 +64,6 @@ static int64_t static_shared(const struct cb_plan *plan, const struct group *gro
 }
 
 static int can_follow(const struct cb_builder *builder, const struct group *group, const struct cb_region *region) {
-  enum { STATIC_SHARED = 48 << 10 };
   const struct cb_plan *plan = builder->plan;
   const int number = (int)(region - plan->regions);
   if (builder->rows_of[number] != builder->rows_of[number - 1] || !may_keep(plan, group)) return 0;
@@ -72,14 +71,13 @@ static int can_follow(const struct cb_builder *builder, const struct group *grou
   if (!rows_fit(group, region)) return 0;
   const int64_t rows = cb_larger(group->rows, region->block_rows);
   const int64_t kept = group->joining == CB_IN_TURN ? kept_bytes(plan, group->rows) : 0;
-  return static_shared(plan, group) - kept + kept_bytes(plan, rows) + region->static_shared <= STATIC_SHARED;
+  return static_shared(plan, group) - kept + kept_bytes(plan, rows) + region->static_shared <= CB_STATIC_SHARED;
 }
 
 static int can_stand_beside(const struct cb_plan *plan, const struct group *group, const struct cb_region *region) {
-  enum { STATIC_SHARED = 48 << 10 };
   const struct cb_region *last = region - 1;
   if (group->joining == CB_IN_TURN || !last->owns_rows || !region->owns_rows) return 0;
-  return writes(last) && writes(region) && static_shared(plan, group) + region->static_shared <= STATIC_SHARED;
+  return writes(last) && writes(region) && static_shared(plan, group) + region->static_shared <= CB_STATIC_SHARED;
 }
 
 /* How the last region could share the group's launch. */

@@ -10,8 +10,7 @@ enum {
   SUM_BYTES = 64,    /* of a thread's sums for a row, half where it adds up those of several threads: registers */
   THREADS = 1024,    /* of a multiprocessor, that are enough */
   MOST_WARPS = 4,    /* that meet: a thread has the sums of all */
-  STRIDED_EACH = 4,  /* vectors of a thread whose entries are loaded one by one */
-  STATIC_SHARED = 48 << 10 /* of a thread block */
+  STRIDED_EACH = 4   /* vectors of a thread whose entries are loaded one by one */
 };
 
 /* Lanes that work on a row at most; 0: threads cannot share vectors. Regions in turn hand over sums in shared memory,
@@ -54,7 +53,7 @@ static int64_t most_in_shared(const struct cb_plan *plan) {
   for (int first = 0; first < plan->regions_count; first += cb_cost_group(plan, first)) {
     int64_t bytes = 0;
     for (int r = first; r < first + cb_cost_group(plan, first); r++) bytes += plan->regions[r].static_shared;
-    while (most > 2 && most * bytes > STATIC_SHARED) most /= 2;
+    while (most > 2 && most * bytes > CB_STATIC_SHARED) most /= 2;
   }
   return most;
 }
@@ -116,32 +115,47 @@ static int64_t product_ns(const struct cb_plan *plan, int by_rows) {
   return cost.gpu_ns;
 }
 
-/* Turns follow one another, each with a warp's chain of loads, and warps that share vectors each wait for the matrix.
- * But a load of 32 lanes that are in different rows of X asks L1 for as many lines, one in each cycle, whatever it
- * takes of them: threads that share a row ask for one of them together. */
+/* A load of 32 lanes that are in different rows of X asks L1 for as many lines, one in each cycle, whatever it takes of
+ * them: threads that share a row ask for one of them together. */
+static int64_t lines_ns(const struct cb_plan *plan, const struct cb_vector_share *share) {
+  const int64_t lines = cb_divide_up(share->each * (int64_t)cb_type_size(plan->vector_type), CB_PIECE_BYTES);
+  return plan->nnz * lines / plan->target.multiprocessors * CB_COST_LINE_PS / 1000;
+}
+
+/* Turns follow one another, each with a warp's chain of loads, and warps that share vectors each wait for the matrix. Of
+ * rows with few nonzeros, which need no meeting, nothing goes on beside that. */
 static int64_t shared_ns(const struct cb_plan *plan, const struct cb_vector_share *share) {
-  const int64_t size = (int64_t)cb_type_size(plan->vector_type), once = cb_share_vectors_of(share);
-  const int64_t lines = cb_divide_up(share->each * size, CB_PIECE_BYTES); /* that L1 is asked for by a nonzero */
-  int64_t chain_ns = 0, work_ns = 0;
+  const int64_t once = cb_share_vectors_of(share), l1_ns = lines_ns(plan, share);
+  int64_t chain_ns = 0, work_ns = 0, wait_ns = 0;
   for (int i = 0; i < plan->regions_count; i++) {
     chain_ns = cb_larger(chain_ns, plan->regions[i].cost.chain_ns);
-    work_ns += share->sharing == CB_SHARING_WARPS ? plan->regions[i].cost.work_ns * share->parts : 0;
+    work_ns += plan->regions[i].cost.work_ns * share->parts;
+    wait_ns += plan->regions[i].wait_ns * share->parts;
   }
-  const int64_t l1_ns = plan->nnz * lines / plan->target.multiprocessors * CB_COST_LINE_PS / 1000;
+  const int meets = share->sharing == CB_SHARING_WARPS, alone = share->sharing == CB_SHARING_LANES;
   struct cb_cost cost = {.bytes = cb_plan_bytes(plan) + once * cb_cost_vector_bytes(plan),
                          .sectors = sectors_of(plan, 1) / plan->vectors * once,
-                         .work_ns = cb_larger(l1_ns, work_ns),
-                         .chain_ns = (share->sharing == CB_SHARING_TURNS ? share->parts : 1) * chain_ns};
+                         .work_ns = alone ? 0 : cb_larger(l1_ns, meets ? work_ns : 0),
+                         .chain_ns = (share->sharing == CB_SHARING_TURNS ? share->parts : 1) * chain_ns,
+                         .tail_ns = alone ? l1_ns + wait_ns : 0};
   cb_cost_estimate(&cost, &plan->target);
   return plan->vectors / once * cost.gpu_ns;
 }
 
-/* Where threads can only share vectors by warps that meet, or in turns: as many as are predicted to be fastest. */
+/* Whether warps that share vectors wait once more each. */
+static int waits(const struct cb_plan *plan) {
+  for (int i = 0; i < plan->regions_count; i++)
+    if (plan->regions[i].wait_ns) return 1;
+  return 0;
+}
+
+/* Where threads can only share vectors by warps that meet, or in turns, or wait the more, the more of them do: as many as
+ * are predicted to be fastest. */
 static struct cb_vector_share packed_share(const struct cb_plan *plan, int64_t threads) {
   const int64_t piece = CB_PIECE_BYTES / (int64_t)cb_type_size(plan->vector_type);
   if (threads) return share_among(plan, cb_smaller(threads, plan->vectors / 2)); /* a thread has two at least */
   struct cb_vector_share best = share_of(plan, piece * pieces_of(plan, piece));
-  for (int64_t parts = best.sharing ? best.parts / 2 : 0; parts >= 1; parts /= 2) {
+  for (int64_t parts = best.sharing || waits(plan) ? best.parts / 2 : 0; parts >= 1; parts /= 2) {
     const struct cb_vector_share share = share_among(plan, parts);
     if (shared_ns(plan, &share) < shared_ns(plan, &best)) best = share;
   }

@@ -692,6 +692,7 @@ static void predict(struct cb_region_builder *builder, const struct cb_runs *sta
     longest = cb_larger(longest, steps);
   }
   builder->region.cost.work_ns = work_ns(instructions, builder->region.cost.sectors, builder->target);
+  builder->region.further_ns = builder->region.cost.work_ns / 2; /* places are looked up once; not measured */
   builder->region.cost.chain_ns = CB_COST_CB_FIRST_NS + (state->lists.count ? CB_COST_CB_LIST_NS : 0) +
                                   cb_divide_up(longest, BATCH) * CB_COST_CB_BATCH_NS;
   builder->region.cost.tail_ns = CB_COST_CB_STAGED_NS + (state->format_blocks[CB_COO] ? CB_COST_CB_COO_NS : 0) +
@@ -701,6 +702,7 @@ static void predict(struct cb_region_builder *builder, const struct cb_runs *sta
 }
 
 static void build_region(struct cb_region_builder *builder, struct cb_runs *state) {
+  enum { DENSE_ROWS = 8 }; /* of a lane */
   if (state->blocks) {
     cb_region_section(builder, "blocks");
     build_columns(builder, state);
@@ -709,6 +711,10 @@ static void build_region(struct cb_region_builder *builder, struct cb_runs *stat
     build_formats(builder, state);
   }
   build_runs(builder, state);
+  /* All lanes of a run work together, so that a thread has all vectors of a pass: as many as x and sums in shared memory
+   * leave room for. COO runs leave none for a second one. */
+  builder->region.takes_vectors = 2 * builder->region.static_shared <= CB_STATIC_SHARED;
+  builder->region.thread_rows = state->format_blocks[CB_DENSE] ? DENSE_ROWS : 0;
   builder->region.blocks_per_sm = choose_blocks_per_sm(state);
   build_facts(builder, state);
   predict(builder, state);

@@ -33,6 +33,6 @@ const struct cb_recipe cb_hot_recipes[] = {
      .summary = "entries of x for the hottest columns resident in shared memory",
      .example = "rmat,scale=9,edge_factor=12",
      .lenient = "hot-columns=20",
-     .root = &hot, .is_searched = 1, .is_packed = 1, .takes_vectors = 1, .may_refuse = 1},
+     .root = &hot, .is_searched = 1, .is_packed = 1, .may_refuse = 1},
     {0},
 };

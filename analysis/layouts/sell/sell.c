@@ -544,6 +544,7 @@ static int64_t waves_ns(const struct cb_region_builder *builder, const struct st
 /* A slice's batches follow one another, and segments wait for their last. */
 static enum cb_status predict(struct cb_region_builder *builder, const struct state *state, struct cb_diag *diag) {
   builder->region.cost.work_ns = waves_ns(builder, state);
+  if (state->steps <= state->slices * choose_batch(state)) builder->region.wait_ns = builder->region.cost.work_ns;
   builder->region.cost.chain_ns = cb_divide_up(state->longest, choose_batch(state)) * CB_COST_BATCH_NS;
   builder->region.cost.tail_ns = state->split_slices ? CB_COST_CARRY_NS : 0;
   builder->region.cost.stream_percent = CB_COST_SELL_PERCENT;

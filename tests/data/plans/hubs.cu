@@ -18,7 +18,7 @@ using uint64_t = decltype(sizeof 0);
 constexpr unsigned kFullMask = 0xffffffffu;  // all lanes of a warp
 
 // The array that has all of the launch's dynamic shared memory.
-extern __shared__ uint64_t dynamic_shared_words[];
+extern __shared__ __align__(16) uint64_t dynamic_shared_words[];
 template <class T, int n> struct DynamicShared {
   __device__ __forceinline__ T &operator[](int i) const { return ((T *)dynamic_shared_words)[i]; }
 };
@@ -204,11 +204,45 @@ CBGEN_DEVICE Slice slice_at(const Arrays &arrays, int slice, int lane) {
   };
 }
 
-// The hot entries of x lie in shared memory. What a warp must know of its next slice is in flight while it works on
-// one, and so are all loads of kBatch steps before the first is used. No lane goes past its row's end, so padding is
-// never multiplied.
+using Hot = DynamicShared<vector_t, kHot>;
+
+// What a lane adds up of a slice. All loads of kBatch steps are in flight before the first is used. No lane goes past its
+// row's end, so padding is never multiplied.
+CBGEN_DEVICE sum_t add_steps(const Arrays &arrays, const Vectors &vectors, const Hot &hot, const Slice &at) {
+  sum_t sum = zero();
+  #pragma unroll 1
+  for (int step = 0; step < max(at.hot_steps, at.cold_steps); step += kBatch) {
+    int indices[kBatch];
+    sum_t cold_values[kBatch];
+    #pragma unroll
+    for (int i = 0; i < kBatch; i++) {
+      const index_t slot = at.cold_slot + 32 * index_t(step + i);
+      indices[i] = step + i < at.cold_steps ? cold_index(arrays, slot) : 0;
+      cold_values[i] = step + i < at.cold_steps ? value(arrays, kHotSlots + slot) : sum_t(0);
+    }
+    int places[kBatch];
+    sum_t hot_values[kBatch];
+    #pragma unroll
+    for (int i = 0; i < kBatch; i++) {
+      const index_t slot = at.hot_slot + 32 * index_t(step + i);
+      places[i] = step + i < at.hot_steps ? hot_place(arrays, slot) : 0;
+      hot_values[i] = step + i < at.hot_steps ? value(arrays, slot) : sum_t(0);
+    }
+    sum_t cold[kBatch];
+    #pragma unroll
+    for (int i = 0; i < kBatch; i++) cold[i] = step + i < at.cold_steps ? load_x(vectors, indices[i]) : zero();
+    #pragma unroll
+    for (int i = 0; i < kBatch; i++)
+      if (step + i < at.hot_steps) sum = add_product(sum, hot_values[i], sum_t(hot[places[i]]));
+    #pragma unroll
+    for (int i = 0; i < kBatch; i++) sum = add_product(sum, cold_values[i], cold[i]);
+  }
+  return sum;
+}
+
+// The hot entries of x lie in shared memory. What a warp must know of its next slice is in flight while it works on one.
 CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thread_block) {
-  const DynamicShared<vector_t, kHot> hot;
+  const Hot hot;
 #pragma unroll 8
   for (int i = (int)threadIdx.x; i < kHot; i += kThreads) hot[i] = load_l2(gathered(vectors) + i);
   __syncthreads();
@@ -219,34 +253,7 @@ CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thr
     const Slice at = next;
     next = slice_at(arrays, min(slice + kWarps, kSlices - 1), lane);
     const int lanes = 1 << at.lanes_log2, row = row_of(arrays, at.first_local_row + (lane >> at.lanes_log2));
-    sum_t sum = zero();
-    #pragma unroll 1
-    for (int step = 0; step < max(at.hot_steps, at.cold_steps); step += kBatch) {
-      int indices[kBatch];
-      sum_t cold_values[kBatch];
-      #pragma unroll
-      for (int i = 0; i < kBatch; i++) {
-        const index_t slot = at.cold_slot + 32 * index_t(step + i);
-        indices[i] = step + i < at.cold_steps ? cold_index(arrays, slot) : 0;
-        cold_values[i] = step + i < at.cold_steps ? value(arrays, kHotSlots + slot) : sum_t(0);
-      }
-      int places[kBatch];
-      sum_t hot_values[kBatch];
-      #pragma unroll
-      for (int i = 0; i < kBatch; i++) {
-        const index_t slot = at.hot_slot + 32 * index_t(step + i);
-        places[i] = step + i < at.hot_steps ? hot_place(arrays, slot) : 0;
-        hot_values[i] = step + i < at.hot_steps ? value(arrays, slot) : sum_t(0);
-      }
-      sum_t cold[kBatch];
-      #pragma unroll
-      for (int i = 0; i < kBatch; i++) cold[i] = step + i < at.cold_steps ? load_x(vectors, indices[i]) : zero();
-      #pragma unroll
-      for (int i = 0; i < kBatch; i++)
-        if (step + i < at.hot_steps) sum = add_product(sum, hot_values[i], sum_t(hot[places[i]]));
-      #pragma unroll
-      for (int i = 0; i < kBatch; i++) sum = add_product(sum, cold_values[i], cold[i]);
-    }
+    sum_t sum = add_steps(arrays, vectors, hot, at);
     for (int apart = lanes / 2; apart > 0; apart /= 2) sum = add(sum, shuffle_xor(sum, apart));
     if (lane % lanes == 0 && row < kRows) commit(vectors, row, sum);
   }
