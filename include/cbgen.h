@@ -298,7 +298,7 @@ typedef struct cbgen_request {
   cbgen_specialise specialise;
   const char *epilogue;      /* statements for each row; NULL: none. See cbgen_argument */
   int vectors;               /* 2 and more: the operator also multiplies with so many vectors at once, up to 32 of them
-                              * in one pass over the matrix: cbgen_multiply_many. What it stores stays the same; there
+                              * in one pass over the matrix: cbgen_multiply_many. Nothing is stored twice; there
                               * is no family of such kernels, so compiling takes NVRTC unless the cache has it. 0 or 1:
                               * it does not */
   cbgen_reorder reorder;     /* Where columns by falling number of nonzeros, or reverse Cuthill-McKee, bring what

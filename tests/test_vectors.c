@@ -182,6 +182,24 @@ static void test_kept(void **state) {
   product_release(&large);
 }
 
+/* What all vectors take decides: where rows are short, sell's warps wait once more for each thread that shares a row's
+ * vectors, so that two threads do, and merge wins, however many rows end in a tile. Long rows are for sell. */
+static void test_choice(void **state) {
+  (void)state;
+  struct product short_rows = several("powerlaw,rows=1500000,max=700", "recipe=auto");
+  struct product long_rows = several("uniform,n=200000,per_row=16", "recipe=auto");
+  struct product few = several("random,rows=300000,cols=300000,per_row=3", "recipe=sell sell-vary=off sell-lanes=1");
+  struct product more = several("random,rows=300000,cols=300000,per_row=16", "recipe=sell sell-vary=off sell-lanes=1");
+  assert_string_equal(short_rows.plan->recipe, "merge");
+  assert_string_equal(long_rows.plan->recipe, "sell");
+  assert_share(&few, CB_VECTORS_PACKED, 4, 2, CB_SHARING_LANES);
+  assert_share(&more, CB_VECTORS_PACKED, 2, 4, CB_SHARING_LANES);
+  product_release(&short_rows);
+  product_release(&long_rows);
+  product_release(&few);
+  product_release(&more);
+}
+
 /* Of pieces of products in shared memory there are no more than fit. */
 static void test_items(void **state) {
   (void)state;
@@ -198,6 +216,7 @@ int main(void) {
       cmocka_unit_test(test_meeting),  cmocka_unit_test(test_threads),          cmocka_unit_test(test_copied),
       cmocka_unit_test(test_auto),   cmocka_unit_test(test_copied_by_option), cmocka_unit_test(test_blocks),
       cmocka_unit_test(test_layouts),  cmocka_unit_test(test_kept),             cmocka_unit_test(test_items),
+      cmocka_unit_test(test_choice),
   };
   return cmocka_run_group_tests_name("vectors", tests, NULL, NULL);
 }

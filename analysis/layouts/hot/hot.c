@@ -18,6 +18,9 @@
  * sectors with rare ones; side by side they stay. A cold nonzero then has an index instead of its column: below the
  * number of packed entries one of those, from there on the column plus that number.
  *
+ * For several vectors shared memory has the entries of all that a pass takes, so fewer columns are hot; threads that
+ * share the vectors take a slice's lanes in turns.
+ *
  * How to read it: hot_plan near the end calls the passes in order.
  */
 #include "analysis/layouts/hot/options.h"
