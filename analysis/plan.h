@@ -202,10 +202,10 @@ struct cb_region {
   enum cb_sharing sharing; /* likewise: how its text shares vectors where lanes that share rows leave no others to */
   int staged_parts;   /* then, where what threads bring is added up in shared memory: so many can share vectors at most,
                        * and one has no more than a piece; 0: sums stay with their threads */
-  int64_t wait_ns;    /* for several vectors: all warps' waits, where each has so few loads that nothing goes on meanwhile:
+  int64_t wait_ns;    /* for several vectors: all warps' waits, where each has so few loads that nothing else goes on:
                        * once more for each further thread that shares a row's vectors */
-  int64_t further_ns; /* for several vectors: instructions of each further one, for what threads bring to shared memory */
-  int64_t turn_ns;    /* likewise, where threads that share vectors take turns: what ends one before the next begins */
+  int64_t further_ns; /* likewise: instructions of each further one, for what threads bring to shared memory */
+  int64_t turn_ns;    /* likewise, where threads that share vectors take turns: what ends one before the next */
   int row_threads;    /* then: neighbouring threads that share a row, of which the first commits it */
   int64_t row_sectors; /* for several vectors: 32-byte sectors of X asked of L2 where the vectors' entries of a row lie
                         * side by side; 0: not known, since rows ask for neighbours */

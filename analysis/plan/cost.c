@@ -159,8 +159,8 @@ static int64_t further_work(const struct cb_plan *plan, const struct cb_vector_s
   return work_ns;
 }
 
-/* Turns follow one another. Else warps of few loads wait while nothing goes on: k = 8, power law 84 µs, road_USA-NY 20 by
- * four threads each; 78 and 19 by this, 58 and 10 if gathers went on beside it. */
+/* Turns follow one another. Else warps of few loads wait while nothing goes on: k = 8, power law 84 µs, road_USA-NY 20
+ * by four threads each; 78 and 19 by this, 58 and 10 if gathers went on beside it. */
 static void add_parts(const struct cb_plan *plan, const struct cb_vector_share *share, struct cb_cost *rest) {
   const int turns = share->sharing == CB_SHARING_TURNS;
   if (turns) rest->chain_ns = (share->parts - 1) * plan->cost.chain_ns;
@@ -181,7 +181,8 @@ static void add_vectors(struct cb_plan *plan) {
   }
   const int64_t size = (int64_t)cb_type_size(plan->vector_type), once = cb_share_vectors_of(share);
   const int64_t sectors = cb_divide_up(once * size, 32); /* of an entry's vectors */
-  struct cb_cost rest = {.bytes = (once - 1) * (plan->rows + plan->cols) * size, .sectors = (sectors - 1) * cost->sectors,
+  struct cb_cost rest = {.bytes = (once - 1) * (plan->rows + plan->cols) * size,
+                         .sectors = (sectors - 1) * cost->sectors,
                          .work_ns = further_work(plan, share)};
   add_parts(plan, share, &rest);
   cb_cost_estimate(&rest, &plan->target);

@@ -122,8 +122,8 @@ static int64_t lines_ns(const struct cb_plan *plan, const struct cb_vector_share
   return plan->nnz * lines / plan->target.multiprocessors * CB_COST_LINE_PS / 1000;
 }
 
-/* Turns follow one another, each with a warp's chain of loads, and warps that share vectors each wait for the matrix. Of
- * rows with few nonzeros, which need no meeting, nothing goes on beside that. */
+/* Turns follow one another, each with a warp's chain of loads, and warps that share vectors each wait for the matrix.
+ * Of rows with few nonzeros, which need no meeting, nothing goes on beside that. */
 static int64_t shared_ns(const struct cb_plan *plan, const struct cb_vector_share *share) {
   const int64_t once = cb_share_vectors_of(share), l1_ns = lines_ns(plan, share);
   int64_t chain_ns = 0, work_ns = 0, wait_ns = 0;
@@ -149,8 +149,8 @@ static int waits(const struct cb_plan *plan) {
   return 0;
 }
 
-/* Where threads can only share vectors by warps that meet, or in turns, or wait the more, the more of them do: as many as
- * are predicted to be fastest. */
+/* Where threads can only share vectors by warps that meet, or in turns, or wait the more, the more of them do: as many
+ * as are predicted to be fastest. */
 static struct cb_vector_share packed_share(const struct cb_plan *plan, int64_t threads) {
   const int64_t piece = CB_PIECE_BYTES / (int64_t)cb_type_size(plan->vector_type);
   if (threads) return share_among(plan, cb_smaller(threads, plan->vectors / 2)); /* a thread has two at least */

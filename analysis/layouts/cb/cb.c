@@ -702,7 +702,6 @@ static void predict(struct cb_region_builder *builder, const struct cb_runs *sta
 }
 
 static void build_region(struct cb_region_builder *builder, struct cb_runs *state) {
-  enum { DENSE_ROWS = 8 }; /* of a lane */
   if (state->blocks) {
     cb_region_section(builder, "blocks");
     build_columns(builder, state);
@@ -711,10 +710,9 @@ static void build_region(struct cb_region_builder *builder, struct cb_runs *stat
     build_formats(builder, state);
   }
   build_runs(builder, state);
-  /* All lanes of a run work together, so that a thread has all vectors of a pass: as many as x and sums in shared memory
-   * leave room for. COO runs leave none for a second one. */
+  /* Lanes work together, so a thread has all vectors of a pass. COO runs leave no shared memory for a second one. */
   builder->region.takes_vectors = 2 * builder->region.static_shared <= CB_STATIC_SHARED;
-  builder->region.thread_rows = state->format_blocks[CB_DENSE] ? DENSE_ROWS : 0;
+  builder->region.thread_rows = state->format_blocks[CB_DENSE] ? CB_PANEL_ROWS / 2 : 0;
   builder->region.blocks_per_sm = choose_blocks_per_sm(state);
   build_facts(builder, state);
   predict(builder, state);

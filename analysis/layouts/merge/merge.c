@@ -566,8 +566,8 @@ static enum cb_status predict(struct cb_region_builder *builder, const struct st
   cost->chain_ns = cb_larger(long_chain_ns(state), tile_ns);
   cost->tail_ns = state->cut_segments ? CB_COST_CARRY_MERGE_NS : tiles(state) ? CB_COST_MERGE_ROWS_NS : 0;
   cost->stream_percent = CB_COST_MERGE_PERCENT;
-  /* finding the ends of rows and storing them, in picoseconds on 132 multiprocessors; and of each further vector, fitted
-   * to eight in double precision: 1.5 M rows with one nonzero each in the median, 1 M with 16, R-MAT 20 */
+  /* finding the ends of rows and storing them, in picoseconds on 132 multiprocessors; and of each further vector,
+   * fitted to eight in double precision: 1.5 M rows with one nonzero each in the median, 1 M with 16, R-MAT 20 */
   const int64_t multiprocessors = builder->target->multiprocessors;
   cost->work_ns = (state->csr->rows * 9 + state->csr->nnz * 3 / 2) * 132 / multiprocessors / 1000;
   builder->region.further_ns = (state->csr->rows * 10 / 3 + state->csr->nnz * 7 / 4) * 132 / multiprocessors / 1000;
