@@ -33,6 +33,6 @@ const struct cb_recipe cb_patterns_recipes[] = {
      .summary = "rows whose columns repeat, which are constants of the text; the rest as sell",
      .example = "stencil5,n=24,extra=0.2",
      .lenient = "pattern-uses=1 pattern-share=0",
-     .root = &repeating, .is_searched = 1, .takes_vectors = 1, .may_refuse = 1},
+     .root = &repeating, .is_searched = 1, .may_refuse = 1},
     {0},
 };
