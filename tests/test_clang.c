@@ -53,9 +53,10 @@ static int make_numbered(struct kernel *kernel, const char *recipe, int number) 
   char settings[SETTINGS + 128], matrix[160];
   const int plain = number % 3 != 0, round = number / 7;
   snprintf(matrix, sizeof matrix, "%s,values=%s", matrices[(number + round) % MATRICES], values[round % 3]);
-  snprintf(settings, sizeof settings, "%s type=%s form=%s values=%s semiring=%s%s", recipe,
+  snprintf(settings, sizeof settings, "%s type=%s form=%s values=%s semiring=%s%s%s", recipe,
            cb_precision_names[number % CB_PRECISION_COUNT], forms[number % 3], number % 2 ? "fixed" : "data",
-           plain ? "plus-times" : semirings[number / 3 % 4], plain ? "" : " atomics=off");
+           plain ? "plus-times" : semirings[number / 3 % 4], plain ? "" : " atomics=off",
+           plain && number % 4 == 1 ? " vectors=8 copy-x=on" : "");
   *kernel = (struct kernel){0};
   snprintf(kernel->name, sizeof kernel->name, "%.100s %.150s", matrix, settings);
   set_options(&options, settings);

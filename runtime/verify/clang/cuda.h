@@ -53,6 +53,14 @@ struct uint3 {
 };
 extern const __device__ uint3 threadIdx, blockIdx;
 
+// ---- loads of several words
+struct uint2 {
+  unsigned x, y;
+};
+struct uint4 {
+  unsigned x, y, z, w;
+};
+
 // ---- barriers, atomics, warps
 __device__ void __syncthreads();
 __device__ void __syncwarp(unsigned mask = 0xffffffffu);
@@ -78,14 +86,14 @@ __device__ float fmin(float, float);
 __device__ double fmin(double, double);
 __device__ float fmax(float, float);
 __device__ double fmax(double, double);
-__device__ int min(int, int);
-__device__ unsigned min(unsigned, unsigned);
-__device__ int64_t min(int64_t, int64_t);
-__device__ uint64_t min(uint64_t, uint64_t);
-__device__ int max(int, int);
-__device__ unsigned max(unsigned, unsigned);
-__device__ int64_t max(int64_t, int64_t);
-__device__ uint64_t max(uint64_t, uint64_t);
+__host__ __device__ int min(int, int);
+__host__ __device__ unsigned min(unsigned, unsigned);
+__host__ __device__ int64_t min(int64_t, int64_t);
+__host__ __device__ uint64_t min(uint64_t, uint64_t);
+__host__ __device__ int max(int, int);
+__host__ __device__ unsigned max(unsigned, unsigned);
+__host__ __device__ int64_t max(int64_t, int64_t);
+__host__ __device__ uint64_t max(uint64_t, uint64_t);
 __device__ int __popc(unsigned);
 __device__ int __popcll(uint64_t);
 __device__ int __ffs(int);

@@ -92,7 +92,21 @@ static void check_vectors(const struct checked *checked, int member) {
                   name_of(tree, function));
 }
 
-/* A kernel's parameters x and y go into its Vectors and nowhere else. */
+/* The node around, but for what has no cursor of its own. */
+static int around_of(const struct cb_syntax *tree, int node) {
+  int around = tree->nodes[node].parent;
+  while (around >= 0 && tree->nodes[around].kind == CB_CLANG_UNEXPOSED) around = tree->nodes[around].parent;
+  return around;
+}
+
+/* The kernel that lays X of several vectors out by rows. */
+static int lays_x_out(const char *kernel) {
+  static const char suffix[] = "_copy_x";
+  const size_t length = strlen(kernel), of_suffix = sizeof suffix - 1;
+  return length > of_suffix && !strcmp(kernel + length - of_suffix, suffix);
+}
+
+/* A kernel's parameters x and y go into its Vectors, those of several by `place`, and nowhere else. */
 static void check_parameter(const struct checked *checked, int use) {
   const struct cb_syntax *tree = checked->tree;
   const struct cb_syntax_node *node = &tree->nodes[use];
@@ -100,10 +114,12 @@ static void check_parameter(const struct checked *checked, int use) {
   if (node->kind != CB_CLANG_NAME || named < 0 || tree->nodes[named].kind != CB_CLANG_PARAMETER) return;
   if (!cb_syntax_is_kernel(tree, tree->nodes[named].parent) || (strcmp(node->name, "x") && strcmp(node->name, "y")))
     return;
-  int around = node->parent;
-  while (around >= 0 && tree->nodes[around].kind == CB_CLANG_UNEXPOSED) around = tree->nodes[around].parent;
-  const int holder = around < 0 ? -1 : tree->nodes[around].parent;
-  if (tree->nodes[around].kind != CB_CLANG_INIT_LIST || strcmp(name_of(tree, holder), "vectors"))
+  if (lays_x_out(name_of(tree, tree->nodes[named].parent))) return;
+  int around = around_of(tree, use);
+  if (around >= 0 && tree->nodes[around].kind == CB_CLANG_CALL && !strcmp(tree->nodes[around].name, "place"))
+    around = around_of(tree, around);
+  const int holder = around < 0 ? -1 : around_of(tree, around);
+  if (around < 0 || tree->nodes[around].kind != CB_CLANG_INIT_LIST || strcmp(name_of(tree, holder), "vectors"))
     cb_clang_find(checked->report, "y", node->line, node->column, "the kernel's '%s' is used outside its Vectors",
                   node->name);
 }
