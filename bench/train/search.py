@@ -16,6 +16,7 @@ is begun, and what is unfinished is left out. --points: no search, but the pairs
 "points": [[cols, rows], …]} each) are timed, with (0, 0) first. --no-gpu searches the cost model's times. Needs scikit-learn."""
 import argparse
 import json
+import math
 import multiprocessing
 import os
 import signal
@@ -25,22 +26,19 @@ import time
 import warnings
 import zlib
 
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):  # before libraries begin their threads
-    os.environ[_name] = "1"
-import numpy
-from scipy.stats import norm
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
-
 GRID = [(cols, rows) for cols in range(1, 101) for rows in range(1, cols + 1)]
 FIRST = [(0, 0), (100, 100)]
 MARGIN = 0.002  # of the logarithm: what improves by less than noise is nothing to look for
-REFUSED = 0.5  # a point that cannot be planned counts as this much slower than the slowest
+REFUSED = 0.1  # a point that cannot be planned counts as this much slower than the slowest
 
 
 def next_point(tried, seed):
     """The pair of the greatest expected improvement. tried: {(cols, rows): logarithm of a time, or None if it was refused}."""
+    import numpy
+    from scipy.stats import norm
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
     known = [value for value in tried.values() if value is not None]
     slow = max(known, default=0.0) + REFUSED
     x = numpy.array(list(tried), dtype=float) / 100
@@ -62,7 +60,7 @@ def time_of(answer):
     """Logarithm against the product with nothing hot; None: refused."""
     if "refusal" in answer:
         return None
-    return float(numpy.log(answer["us"] / answer["base_us"] if "us" in answer else answer["ns"] / answer["base_ns"]))
+    return math.log(answer["us"] / answer["base_us"] if "us" in answer else answer["ns"] / answer["base_ns"])
 
 
 class Program:
@@ -155,6 +153,10 @@ def main():
         matrices = [line.strip() for line in file if line.strip() and not line.startswith("#")]
     points = read_points(args.points) if args.points else {}
     jobs = [(kind, matrix) for kind in args.types.split(",") for matrix in matrices if not points or (matrix, kind) in points]
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):  # before libraries begin their threads
+        os.environ[name] = "1"
+    if not points:
+        next_point({(0, 0): 0.0, (100, 100): 0.1}, 0)  # loads, once for all processes, what it needs
     following = multiprocessing.Value("i", 0)
     processes = [multiprocessing.Process(target=work, args=(jobs, following, args, points)) for _ in range(args.processes)]
     for process in processes:

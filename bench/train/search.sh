@@ -9,7 +9,7 @@
 #   here:  what came back into bench/train/data/, then shares.py
 #
 # Writes shares.jsonl.gz and shares.txt to $OUT, or ./bench-out. SECONDS_LEFT (250): after these no further product is begun.
-# PROCESSES: that plan and compile side by side (all cores but one). LIST: another list. POINTS: a file of pairs to time instead,
+# PROCESSES: that plan and compile side by side (all cores but one). LIST: another list. FOLDERS: where its files lie. POINTS: a file of pairs to time instead,
 # as shares.py --chosen writes it.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
@@ -21,7 +21,7 @@ python3 -c 'import sklearn, scipy; print("scikit-learn", sklearn.__version__, "s
 work=$(mktemp -d)
 started=$SECONDS
 OMP_WAIT_POLICY=passive timeout -k 5 $((${SECONDS_LEFT:-250} + 25)) python3 bench/train/search.py .gpu/bench_shares "${LIST:-bench/train/shares.txt}" \
-  "$work/shares.jsonl" --folders=.gpu/matrices:tests/data/corpus --types="${1:-f64,f32}" ${POINTS:+--points="$POINTS"} \
+  "$work/shares.jsonl" --folders="${FOLDERS:-.gpu/matrices:tests/data/corpus}" --types="${1:-f64,f32}" ${POINTS:+--points="$POINTS"} \
   --processes="${PROCESSES:-$(($(nproc) > 2 ? $(nproc) - 1 : 1))}" --seconds="${SECONDS_LEFT:-250}" 2>"$work/said"
 {
   echo "exit status $?, $((SECONDS - started)) s; $(grep -c 'left out' "$work/said") matrices left out; $(grep -vc 'left out' "$work/said") other messages"

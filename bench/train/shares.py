@@ -28,7 +28,7 @@ LEAST_LABEL = 0.01  # an extraction that gains less than noise is none
 LEAST_GAINS = [0, 15, 29, 43, 58, 72, 98, 143]  # in 1/1024 of log2: 0, 1, 2, 3, 4, 5, 7, 10 percent
 FOREST = {"n_estimators": 24, "max_leaf_nodes": 16, "min_samples_leaf": 2, "max_features": 0.4}
 FOLDS = 5
-MODELS_BY_BYTES = {"f64": 8, "f32": 4}
+VALUE_BYTES = {"f64": 8, "f32": 4}
 
 Label = collections.namedtuple("Label", "matrix kind model nnz features us cols rows gain")  # us: {(cols, rows): over (0, 0)}
 
@@ -246,7 +246,7 @@ def write_tables(labels, path):
               f"was trained with it takes {100 * (best - 1):.2f} % over the best, {100 * (worst - 1):.1f} % at worst, "
               f"{100 * (none - 1):+.2f} % over nothing hot")
         text += tables.table_text(number, trees)
-        entries.append(f'    {{"{model}", {MODELS_BY_BYTES[kind]}, {least_gain}, {{trees_{number}, nodes_{number}, {len(trees)}, {nodes}}}}},\n')
+        entries.append(f'    {{"{model}", {VALUE_BYTES[kind]}, {least_gain}, {{trees_{number}, nodes_{number}, {len(trees)}, {nodes}}}}},\n')
     text += "const struct cb_shares_table cb_shares_tables[] = {\n" + "".join(entries) + "    {0},\n};\n"
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
