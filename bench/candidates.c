@@ -114,8 +114,8 @@ static void write_line(const struct matrix *matrix, const struct trial_session *
   json_t *list = json_array();
   for (int i = 0; i < matrix->count; i++) json_array_append_new(list, candidate_json(&matrix->candidates[i]));
   json_t *json = json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:o}", "matrix", matrix->base.text, "type", matrix->type,
-                           "model", session->target.model, "rows", (json_int_t)csr->rows, "cols",
-                           (json_int_t)csr->cols, "nnz", (json_int_t)csr->nnz, "recipes", list);
+                           "model", session->target.model, "rows", (json_int_t)csr->rows, "cols", (json_int_t)csr->cols,
+                           "nnz", (json_int_t)csr->nnz, "recipes", list);
   if (matrix->profile_seconds > 0) add_profile(json, matrix);
   char *text = json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(6));
   const size_t length = text ? strlen(text) : 0;

@@ -173,8 +173,7 @@ static void time_once(struct trial *trial, const struct trial_matrix *matrix, co
   enum cb_status s = CB_OK;
   if (!trial->op) return;
   if (!repetition) s = cb_timer_launches(&trial->launches, &timer, enqueue, &product, &diag);
-  if (!s)
-    s = cb_timer_measure(&trial->us[repetition], &timer, enqueue, &product, trial->launches, BATCHES, &diag);
+  if (!s) s = cb_timer_measure(&trial->us[repetition], &timer, enqueue, &product, trial->launches, BATCHES, &diag);
   if (!s) return;
   refuse(trial, &diag);
   cb_operator_free(trial->op);

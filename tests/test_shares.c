@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The shares of an extraction: every number of the profile against sorted lists, any number of threads, features at their
- * limits, forests that are added up, damaged or absent, and predictions that stay within what the split takes. */
+/* The shares of an extraction: every number of the profile against sorted lists, any number of threads, features at
+ * their limits, forests that are added up, damaged or absent, and predictions that stay within what the split takes. */
 #include "tests/support.h"
 
 #include "analysis/choose/predictor.h"
@@ -58,18 +58,18 @@ static void check_profile(const struct cb_csr *csr) {
     const struct cb_shares_profile profile = profile_of(csr);
     const int64_t *got = (const int64_t *)&profile, *wanted = (const int64_t *)&slow;
     for (size_t i = 0; i < sizeof profile / sizeof *got; i++)
-      if (got[i] != wanted[i])
-        fail_msg("number %zu is %lld, not %lld", i, (long long)got[i], (long long)wanted[i]);
+      if (got[i] != wanted[i]) fail_msg("number %zu is %lld, not %lld", i, (long long)got[i], (long long)wanted[i]);
   }
   free(rows);
   free(cols);
 }
 
 static void every_number_is_that_of_a_sorted_list(void **state) {
-  static const char *const matrices[] = {"rmat,scale=9",       "powerlaw,rows=900,cols=700", "one_row,cols=40",
-                                         "one_column,rows=40", "arrow,n=400",                "empty,rows=9,cols=7",
-                                         "diagonal,n=500",     "dense,rows=31,cols=350",     "dense_row,n=90",
-                                         "long_row,rows=500,per_row=2,long_rows=3,long_length=450"};
+  static const char *const matrices[] = {"rmat,scale=9",    "powerlaw,rows=900,cols=700",
+                                         "one_row,cols=40", "one_column,rows=40",
+                                         "arrow,n=400",     "empty,rows=9,cols=7",
+                                         "diagonal,n=500",  "dense,rows=31,cols=350",
+                                         "dense_row,n=90",  "long_row,rows=500,per_row=2,long_rows=3,long_length=450"};
   (void)state;
   for (size_t m = 0; m < sizeof matrices / sizeof *matrices; m++) {
     struct cb_csr csr = matrix_of(matrices[m]);
@@ -103,10 +103,10 @@ static void features_are_logarithms_and_shares(void **state) {
   assert_true(of[0] == 6 * 1024 && of[1] == 4 * 1024 && of[2] == 10 * 1024);
   assert_true(of[ROWS] == 10 * 1024 && of[ROWS + 1] == 0 && of[ROWS + 2] == 4 * 1024 && of[ROWS + 3] == 4 * 1024);
   assert_true(of[COLS] == 12 * 1024 && of[COLS + 2] == 6 * 1024);
-  assert_int_equal(of[ROWS + 4], ALL / 2);      /* half of equal rows have half of the nonzeros */
-  assert_int_equal(of[ROWS + 5], ALL / 64);     /* the fullest row */
+  assert_int_equal(of[ROWS + 4], ALL / 2);  /* half of equal rows have half of the nonzeros */
+  assert_int_equal(of[ROWS + 5], ALL / 64); /* the fullest row */
   assert_int_equal(of[ROWS + 5 + 6], ALL * 50 / 64);
-  assert_int_equal(of[ROWS + 5 + 9], ALL);      /* 300 are more than there are */
+  assert_int_equal(of[ROWS + 5 + 9], ALL);       /* 300 are more than there are */
   assert_int_equal(of[ROWS + 15], ALL * 7 / 64); /* 7 of 64 have 10 percent */
   assert_int_equal(of[COLS + 15], ALL * 2 / 16);
   assert_int_equal(of[COLS + 23], ALL * 15 / 16);
@@ -141,7 +141,8 @@ static void variances_do_not_overflow(void **state) {
   const struct cb_shares_profile uneven = profile_of(&csr);
   const long double mean = (long double)uneven.nnz / 300000, most = (long double)uneven.cols.most;
   const long double variance = (most - mean) * (most - mean) / 300000 * 4096; /* but for the other columns */
-  assert_true((long double)uneven.cols.variance > 0.99L * variance && (long double)uneven.cols.variance < 1.01L * variance);
+  assert_true((long double)uneven.cols.variance > 0.99L * variance &&
+              (long double)uneven.cols.variance < 1.01L * variance);
   cb_csr_release(&csr);
 }
 
@@ -150,8 +151,8 @@ static void variances_do_not_overflow(void **state) {
 static const struct cb_tree_node some_nodes[] = {{2, 100, 1}, {-1, 6400, 0}, {-1, 3200, 0}, {-1, 20, 0}};
 
 static struct cb_shares predict(int cols, int rows, int gain, int least_gain, int feature) {
-  const struct cb_tree_node nodes[] = {{2, 100, 1},           {-1, (int16_t)cols, 0}, {-1, 64, 0},
-                                       {-1, (int16_t)rows, 0}, {-1, (int16_t)gain, 0}};
+  const struct cb_tree_node nodes[] = {
+      {2, 100, 1}, {-1, (int16_t)cols, 0}, {-1, 64, 0}, {-1, (int16_t)rows, 0}, {-1, (int16_t)gain, 0}};
   static const struct cb_tree trees[] = {{SHARES_COLS, 3, 0}, {SHARES_ROWS, 1, 3}, {SHARES_GAIN, 1, 4}};
   const struct cb_shares_table table = {"test", 8, least_gain, {trees, nodes, 3, 5}};
   struct cb_shares_features features = {{0}};
@@ -168,7 +169,7 @@ static void check_shares(struct cb_shares shares, int cols, int rows) {
 static void predictions_are_what_the_split_takes(void **state) {
   (void)state;
   check_shares(predict(60 * 64, 40 * 64, 10, 10, 100), 60, 40);
-  check_shares(predict(60 * 64, 40 * 64, 10, 10, 101), 1, 1);      /* the other leaf; rows are no more than columns */
+  check_shares(predict(60 * 64, 40 * 64, 10, 10, 101), 1, 1); /* the other leaf; rows are no more than columns */
   check_shares(predict(60 * 64 + 31, 40 * 64 + 32, 10, 10, 0), 60, 41); /* to the nearest */
   check_shares(predict(60 * 64, 70 * 64, 10, 10, 0), 60, 60);
   check_shares(predict(200 * 64, 140 * 64, 10, 10, 0), 100, 100);
@@ -236,10 +237,14 @@ static void failing_allocations_are_told(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_number_is_that_of_a_sorted_list), cmocka_unit_test(features_are_logarithms_and_shares),
-      cmocka_unit_test(features_fit_thresholds),               cmocka_unit_test(variances_do_not_overflow),
-      cmocka_unit_test(predictions_are_what_the_split_takes),  cmocka_unit_test(several_trees_are_added_up),
-      cmocka_unit_test(damaged_tables_are_not_used),           cmocka_unit_test(failing_allocations_are_told),
+      cmocka_unit_test(every_number_is_that_of_a_sorted_list),
+      cmocka_unit_test(features_are_logarithms_and_shares),
+      cmocka_unit_test(features_fit_thresholds),
+      cmocka_unit_test(variances_do_not_overflow),
+      cmocka_unit_test(predictions_are_what_the_split_takes),
+      cmocka_unit_test(several_trees_are_added_up),
+      cmocka_unit_test(damaged_tables_are_not_used),
+      cmocka_unit_test(failing_allocations_are_told),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,4 +5,4 @@ target_link_libraries(shares PRIVATE cbgen_internal)
 add_test(NAME test_shares_table COMMAND Python3::Interpreter tests/test_shares_table.py $<TARGET_FILE:choice> $<TARGET_FILE:shares>
          WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 cbgen_run_on_fake_cuda(test_shares_table)
-cbgen_script_test(test_shares_search)
+add_test(NAME test_shares_search COMMAND Python3::Interpreter tests/test_shares_search.py WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})

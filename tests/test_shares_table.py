@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The predictor of an extraction's shares: the library evaluates its tables as the trainer does, on every label that is committed;
-profiles of these are those that the library makes; what it chooses loses little on matrices it was trained with. And the program
-that times products for labels, on the fake GPU.
+"""The predictor of an extraction's shares: the library evaluates its tables as the trainer does, on every label that is
+committed; profiles of these are those that the library makes; what it chooses loses little on matrices it was trained
+with. And the program that times products for labels, on the fake GPU.
 
     tests/test_shares_table.py CHOICE SHARES       the programs of bench/choice.c and bench/shares.c, in the source directory"""
 import contextlib
@@ -29,8 +29,8 @@ FEATURES = 51
 
 def ask(lines):
     with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run([WORKER, os.path.join(folder, "lock"), "--repetitions=1"], input="".join(line + "\n" for line in lines),
-                              capture_output=True, text=True, check=True)
+        done = subprocess.run([WORKER, os.path.join(folder, "lock"), "--repetitions=1"], capture_output=True, text=True,
+                              input="".join(line + "\n" for line in lines), check=True)
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
@@ -43,9 +43,11 @@ def tables():
         body = re.search(rf"{name}\[\] = {{(.*?)}};", text, re.S)[1]
         return [tuple(map(int, found)) for found in re.findall(r"\{(-?\d+),(-?\d+),(-?\d+)\}", body)]
     found = {}
-    for model, width, gain, trees, nodes in re.findall(r'\{"([^"]+)", (\d+), (-?\d+), \{(trees_\d+), (nodes_\d+), \d+, \d+\}\}', text):
+    entry = r'\{"([^"]+)", (\d+), (-?\d+), \{(trees_\d+), (nodes_\d+), \d+, \d+\}\}'
+    for model, width, gain, trees, nodes in re.findall(entry, text):
         all_nodes = triples(nodes)
-        found[model, int(width)] = int(gain), [(output, all_nodes[first:first + count]) for output, count, first in triples(trees)]
+        forest = [(output, all_nodes[first:first + count]) for output, count, first in triples(trees)]
+        found[model, int(width)] = int(gain), forest
     return found
 
 
@@ -66,10 +68,13 @@ class Tables(unittest.TestCase):
     def test_the_library_predicts_as_the_trainer(self):
         rng = random.Random(1)
         for (model, width), (gain, trees) in self.tables.items():
-            found = [label.features for label in self.labels if (label.model, shares.VALUE_BYTES[label.kind]) == (model, width)]
+            found = [label.features for label in self.labels
+                     if (label.model, shares.VALUE_BYTES[label.kind]) == (model, width)]
             self.assertGreaterEqual(len(found), 100)
-            found += [[rng.choice((0, 64, 1024, 16384, rng.randint(0, 32767))) for _ in range(FEATURES)] for _ in range(2000)]
-            answers = learn.ask(CHOICE, [f"shares {model}\t{width} " + " ".join(map(str, features)) for features in found])
+            found += [[rng.choice((0, 64, 1024, 16384, rng.randint(0, 32767))) for _ in range(FEATURES)]
+                      for _ in range(2000)]
+            answers = learn.ask(CHOICE, [f"shares {model}\t{width} " + " ".join(map(str, features))
+                                         for features in found])
             for features, answer in zip(found, answers):
                 self.assertEqual(tuple(map(int, answer.split())), shares.predict(trees, gain, features))
 

@@ -21,8 +21,7 @@ static int64_t variance_of(const struct cb_histogram *histogram, int64_t count, 
   wide squares = 0;
   for (int64_t size = 1; size <= histogram->largest; size++)
     squares += (wide)size * (wide)size * (wide)histogram->of_size[size];
-  const wide variance =
-      (squares * (wide)count - (wide)nnz * (wide)nnz) * PARTS / (wide)count / (wide)count;
+  const wide variance = (squares * (wide)count - (wide)nnz * (wide)nnz) * PARTS / (wide)count / (wide)count;
   return variance > INT64_MAX ? INT64_MAX : (int64_t)variance;
 }
 
@@ -43,7 +42,8 @@ static int64_t in_fullest(const struct cb_histogram *histogram, int64_t k) {
   return sum;
 }
 
-/* The least k with in_fullest(k) * count >= nnz * (count - k): of one size, both sides are straight lines in k. */
+/* The least k whose fullest have count - k of `count` parts of the nonzeros: of one size, both are straight lines in
+ * k. */
 static int64_t even_of(const struct cb_histogram *histogram, int64_t count, int64_t nnz) {
   int64_t before = 0, sum = 0;
   for (int64_t size = histogram->largest; size > 0; size--) {

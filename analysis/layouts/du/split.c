@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The split `crux`: part 0 or 1 is the hot part (analysis/chunks.h), as dense unfolding or sparse encoding, and part 2
  * the rest. Which encoding is MatXtract's formula, with what this project stores: columns as offsets, and no place of
- * values for each block. Which shares are hot the caller says; or what was trained for the GPU (analysis/choose/shares.h); or
- * it is what takes the fewest bytes of nine points. */
+ * values for each block. Which shares are hot the caller says; or what was trained for the GPU
+ * (analysis/choose/shares.h); or it is what takes the fewest bytes of nine points. */
 #include "analysis/layouts/du/options.h"
 
 #include "analysis/choose/shares.h"
