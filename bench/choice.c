@@ -9,7 +9,7 @@
  *
  *   spread MATRIX                              prints the profile: its numbers in their order
  *   describe NUMBER …                          of a profile: prints features
- *   shares MODEL-OF-GPU'\t'BYTES FEATURE …     prints what is predicted, for values of so many bytes; or "none"
+ *   shares MODEL-OF-GPU'\t'BYTES FEATURE …     what is predicted for values of so many bytes, and the outputs; or "none"
  */
 #include "analysis/choose/predictor.h"
 #include "analysis/choose/shares.h"
@@ -83,7 +83,10 @@ static void predict_shares(char *line) {
   }
   for (int i = 0; i < CB_SHARES_FEATURES; i++) features.of[i] = (int32_t)strtol(at, &at, 10);
   const struct cb_shares shares = cb_shares_predict(table, &features);
-  printf("%d %d\n", shares.cols, shares.rows);
+  const struct cb_shares_sums sums = cb_shares_sum(table, &features);
+  printf("%d %d", shares.cols, shares.rows);
+  for (int i = 0; i < SHARES_OUTPUTS; i++) printf(" %lld", (long long)sums.of[i]);
+  printf("\n");
 }
 
 static void describe(char *at) {

@@ -145,16 +145,21 @@ const struct cb_shares_table *cb_shares_table_find(const char *model, int64_t va
   return NULL;
 }
 
+struct cb_shares_sums cb_shares_sum(const struct cb_shares_table *table, const struct cb_shares_features *features) {
+  const struct cb_forest *forest = &table->forest;
+  struct cb_shares_sums sums = {{0}};
+  for (int i = 0; i < forest->trees_count; i++)
+    if (forest->trees[i].output >= 0)
+      sums.of[forest->trees[i].output] += cb_forest_leaf(forest, &forest->trees[i], features->of);
+  return sums;
+}
+
 static int percent(int64_t sum) {
   return (int)((cb_larger(0, cb_smaller(sum, 100 * CB_SHARES_ONE)) + CB_SHARES_ONE / 2) / CB_SHARES_ONE);
 }
 
 struct cb_shares cb_shares_predict(const struct cb_shares_table *table, const struct cb_shares_features *features) {
-  const struct cb_forest *forest = &table->forest;
-  int64_t sums[SHARES_OUTPUTS] = {0};
-  for (int i = 0; i < forest->trees_count; i++)
-    if (forest->trees[i].output >= 0)
-      sums[forest->trees[i].output] += cb_forest_leaf(forest, &forest->trees[i], features->of);
-  const int cols = percent(sums[SHARES_COLS]), rows = (int)cb_smaller(percent(sums[SHARES_ROWS]), cols);
-  return rows && sums[SHARES_GAIN] >= table->least_gain ? (struct cb_shares){cols, rows} : (struct cb_shares){0, 0};
+  const struct cb_shares_sums sums = cb_shares_sum(table, features);
+  const int cols = percent(sums.of[SHARES_COLS]), rows = (int)cb_smaller(percent(sums.of[SHARES_ROWS]), cols);
+  return rows && sums.of[SHARES_GAIN] >= table->least_gain ? (struct cb_shares){cols, rows} : (struct cb_shares){0, 0};
 }

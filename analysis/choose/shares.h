@@ -66,6 +66,12 @@ extern const struct cb_shares_table cb_shares_tables[]; /* ends with a NULL mode
 const struct cb_shares_table *cb_shares_table_find(const char *model, int64_t value_bytes);
 int cb_shares_table_check(const struct cb_shares_table *table);
 
+/* The outputs. */
+struct cb_shares_sums {
+  int64_t of[SHARES_OUTPUTS];
+};
+struct cb_shares_sums cb_shares_sum(const struct cb_shares_table *table, const struct cb_shares_features *features);
+
 /* Shares of all nonzeros in percent, 1 <= rows <= cols <= 100; or 0 of both: nothing is to be gained. */
 struct cb_shares {
   int cols, rows;

@@ -26,7 +26,7 @@ OUTPUTS = ["cols", "rows", "gain"]
 LEAF = 64  # 1/64 of a percent
 LEAST_LABEL = 0.01  # an extraction that gains less than noise is none
 LEAST_GAINS = [0, 15, 29, 43, 58, 72, 98, 143]  # in 1/1024 of log2: 0, 1, 2, 3, 4, 5, 7, 10 percent
-FOREST = {"n_estimators": 24, "max_leaf_nodes": 16, "min_samples_leaf": 2, "max_features": 0.4}
+FOREST = {"n_estimators": 8, "max_leaf_nodes": 12, "min_samples_leaf": 2, "max_features": 0.4}
 FOLDS = 5
 VALUE_BYTES = {"f64": 8, "f32": 4}
 
