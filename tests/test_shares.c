@@ -111,6 +111,10 @@ static void features_are_logarithms_and_shares(void **state) {
   assert_int_equal(of[COLS + 15], ALL * 2 / 16);
   assert_int_equal(of[COLS + 23], ALL * 15 / 16);
   assert_int_equal(CB_SHARES_FEATURES, COLS + 24);
+  struct cb_shares_profile spread = {.rows.variance = 16 * 4096}; /* a deviation of 4 */
+  struct cb_shares_features of_spread;
+  cb_shares_describe(&of_spread, &spread);
+  assert_int_equal(of_spread.of[ROWS + 1], 8 * 1024);
 }
 
 /* Thresholds have 16 bits: nothing is larger, whatever the profile holds. */
