@@ -10,7 +10,7 @@ enum {
   LEAST_SAMPLES = 64,
   ENOUGH = 1 << 21,    /* nonzeros of these, about: then fewer thread blocks are looked at */
   FEWEST_SAMPLES = 8,  /* where a profile has chosen the recipe, so that no plans are compared, these are the least */
-  FEW = 1 << 15,       /* and this is enough */
+  FEW = 1 << 14,       /* and this is enough */
   SLOTS = 1 << 15,     /* of the set of sectors that a thread block touches */
   FULL = SLOTS / 4 * 3,
   SECTOR_BYTES = 32,
@@ -19,6 +19,7 @@ enum {
 
 struct cb_sector_sink {
   int64_t per_sector, previous;
+  int shift; /* log2 of per_sector; -1: it is no power of two */
   int64_t asked, distinct;
   uint32_t *slots; /* sector + 1; 0: free */
   uint16_t *used;  /* which are not, `distinct` of them, or FULL */
@@ -33,7 +34,7 @@ const int32_t *cb_sector_columns(const struct cb_sector_sink *sink, int64_t numb
 void cb_sector_load(struct cb_sector_sink *sink) { sink->previous = -1; }
 
 void cb_sector_ask(struct cb_sector_sink *sink, int64_t column) {
-  const int64_t sector = column / sink->per_sector;
+  const int64_t sector = sink->shift < 0 ? column / sink->per_sector : column >> sink->shift;
   if (sector == sink->previous) return;
   sink->previous = sector;
   sink->asked++;
@@ -110,7 +111,9 @@ static int64_t sum_samples(const struct cb_region_builder *builder, const void *
   int failed = 0;
 #pragma omp parallel reduction(+ : sum) reduction(| : failed)
   {
-    struct cb_sector_sink sink = {.per_sector = cb_larger(SECTOR_BYTES / entry_bytes, 1),
+    const int64_t per_sector = cb_larger(SECTOR_BYTES / entry_bytes, 1);
+    struct cb_sector_sink sink = {.per_sector = per_sector,
+                                  .shift = per_sector & (per_sector - 1) ? -1 : __builtin_ctzll((uint64_t)per_sector),
                                   .columns = sample->each ? sample->columns : builder->work.part.csr->col_idx};
     sink.slots = cb_calloc(SLOTS, sizeof *sink.slots);
     sink.used = cb_alloc(FULL, sizeof *sink.used);

@@ -10,7 +10,6 @@
 #ifndef CBGEN_BASE_TEXT_H
 #define CBGEN_BASE_TEXT_H
 
-#include <ctype.h>
 #include <stddef.h>
 
 struct cb_text {
@@ -32,7 +31,9 @@ char *cb_text_detach(struct cb_text *text);
 
 void cb_text_release(struct cb_text *text);
 
-/* Whether names have the character: of C, and of CUDA. */
-static inline int cb_is_name(char c) { return isalnum((unsigned char)c) || c == '_'; }
+/* Whether names have the character: of C, and of CUDA; in every locale. */
+static inline int cb_is_name(char c) {
+  return ((c | 32) >= 'a' && (c | 32) <= 'z') || (c >= '0' && c <= '9') || c == '_';
+}
 
 #endif

@@ -25,7 +25,9 @@
 #   devpack    packing on the device beside the host's: the same bytes, on the corpus too; parts of set-up    devpack*.txt
 #   many       several vectors at once beside cuSPARSE's SpMM: five shapes, MANY_VECTORS (8), MANY_OPTIONS more options;
 #              MATRICES or MATRICES_MORE: others; manysweep: scattered columns with threads that share vectors, X by columns
-#              laid out first or not, and by merge, about 80 s (SWEEP_MATRICES: others); manycorpus: the packed and the corpus, 4 and 8 vectors    many*.jsonl many*.md
+#              laid out first or not, and by merge, about 80 s (SWEEP_MATRICES: others); manycorpus: the packed and the corpus, 8 and
+#              4 vectors (CORPUS_VECTORS), then the ten slowest beside cuSPARSE by every recipe of MANY_RECIPES, about 140 s;
+#              its parts have limits of MANY_SECONDS (58)                             many*.jsonl many*.md
 #   symmetric  half of symmetric matrices stored, beside all of them and cuSPARSE, with thread blocks of several sizes; about
 #              80 s (SYMMETRIC_MATRICES: others)                                      symmetric*.jsonl symmetric.md
 #   lp         linear programs, an iteration beside its two products (LP_MATRICES: others)    lp.txt
@@ -391,6 +393,36 @@ RUNS
   python3 bench/many_table.py "${tables[@]}" | tee "$out/manysweep.md"
 }
 
+# by_recipes NAME LIMIT VECTORS: the slowest ten of that file beside cuSPARSE, by each recipe that one could have chosen
+by_recipes() {
+  local name=$1 limit=$2 vectors=$3 recipe worst started=$SECONDS tables=()
+  worst=$(mktemp)
+  python3 bench/many_table.py --worst=10 --files "$out/$name.jsonl" >"$worst"
+  rm -f "$out/$name"-*.jsonl
+  for recipe in ${MANY_RECIPES:-sell merge patterns hot blocks dia cb}; do
+    [ $((SECONDS - started)) -lt "$limit" ] || { say "$name: no time for $recipe"; continue; }
+    timeout -k 5 $((limit - SECONDS + started)) "$cbgen" bench -q --json --repeat=3 --no-baselines "--recipe=$recipe" "--vectors=$vectors" \
+      "@$worst" >"$out/$name-$recipe.jsonl" 2>>"$out/$name.err" # recipes that do not fit are refused
+    tables+=("$recipe=$out/$name-$recipe.jsonl")
+  done
+  rm -f "$worst"
+  python3 bench/many_table.py --worst=10 "$out/$name.jsonl" "${tables[@]}"
+}
+
+# manycorpus LIMIT of each part
+manycorpus() {
+  local vectors
+  for vectors in ${CORPUS_VECTORS:-8 4}; do
+    rm -f "$out/manycorpus-$vectors.jsonl"
+    # shellcheck disable=SC2012 # names of matrices have no newlines; the largest last
+    ls -dSr .gpu/matrices/* tests/data/corpus/*.mtx* 2>/dev/null | many "manycorpus-$vectors" "$1" "$vectors" --repeat=3
+    python3 bench/many_table.py "$out/manycorpus-$vectors.jsonl" >"$out/manycorpus-$vectors.md"
+    tail -1 "$out/manycorpus-$vectors.md" | tee -a "$summary"
+    by_recipes "manycorpus-$vectors" "$(($1 / 4))" "$vectors" >"$out/manycorpus-$vectors-worst.md"
+    cat "$out/manycorpus-$vectors-worst.md"
+  done
+}
+
 many_shapes() {
   if [ -n "${MATRICES:-}${MATRICES_MORE:-}" ]; then list_matrices; return; fi
   cat <<'LIST'
@@ -509,12 +541,7 @@ for step in $steps; do
       for vectors in ${MANY_VECTORS:-8}; do many_shapes | many many "${BENCH_SECONDS:-330}" "$vectors" ${MANY_OPTIONS:-}; done
       python3 bench/many_table.py "$out/many.jsonl" | tee "$out/many.md" ;;
     manysweep) manysweep "${MANY_SECONDS:-120}" ;;
-    manycorpus)
-      for vectors in 4 8; do
-        ls -d .gpu/matrices/* tests/data/corpus/*.mtx* 2>/dev/null | many manycorpus "${BENCH_SECONDS:-330}" "$vectors" --repeat=3
-      done
-      python3 bench/many_table.py "$out/manycorpus.jsonl" >"$out/manycorpus.md"
-      tail -5 "$out/manycorpus.md" ;;
+    manycorpus) manycorpus "${MANY_SECONDS:-58}" ;;
     symmetric) symmetric "${SYMMETRIC_SECONDS:-150}" ;;
     heads)
       # shellcheck disable=SC2086 # a list of words

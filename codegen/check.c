@@ -2,7 +2,8 @@
 /* The check of generated device text: see check.h. */
 #include "codegen/check.h"
 
-#include <ctype.h>
+#include "base/text.h"
+
 #include <string.h>
 
 /* Names with two leading underscores that the emulation defines. */
@@ -17,7 +18,7 @@ static const char *const forbidden[] = {"asm", "blockDim", "gridDim", "warpSize"
 
 static int listed(const char *const *list, size_t count, const char *word, size_t length) {
   for (size_t i = 0; i < count; i++)
-    if (strlen(list[i]) == length && !memcmp(list[i], word, length)) return 1;
+    if (list[i][0] == word[0] && strlen(list[i]) == length && !memcmp(list[i], word, length)) return 1;
   return 0;
 }
 
@@ -36,9 +37,9 @@ enum cb_status cb_check_intrinsics(const char *text, struct cb_diag *diag) {
       const char *const end = strchr(text, '\n');
       text = end ? end - 1 : text + strlen(text) - 1;
     }
-    if (!isalpha((unsigned char)*text) && *text != '_') continue;
+    if (!cb_is_name(*text)) continue; /* a number is as good as a name */
     size_t length = 1;
-    while (isalnum((unsigned char)text[length]) || text[length] == '_') length++;
+    while (cb_is_name(text[length])) length++;
     if (is_bad(text, length))
       return cb_fail(diag, CB_ERR_INTERNAL,
                      "generated text uses '%.*s' (line %d behind the prelude), which the host emulation lacks",

@@ -4,12 +4,14 @@
 
 #include "base/embedded.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { MAX_DEPTH = 8, MAX_NESTING = 8, MAX_INDENT = 32 };
 
 static void add_entry(struct cb_scope *scope, struct cb_scope_entry entry) {
+  entry.length = strlen(entry.name);
   if (scope->count < CB_SCOPE_MAX) scope->entries[scope->count] = entry;
   scope->count++; /* too many: cb_scope_check reports it */
 }
@@ -49,7 +51,7 @@ static struct cb_scope_entry *find_entry(struct cb_scope *scope, enum cb_scope_k
                                          size_t length) {
   for (int i = 0; i < scope->count && i < CB_SCOPE_MAX; i++) {
     struct cb_scope_entry *entry = &scope->entries[i];
-    if (entry->kind == kind && strlen(entry->name) == length && !memcmp(entry->name, name, length)) return entry;
+    if (entry->kind == kind && entry->length == length && !memcmp(entry->name, name, length)) return entry;
   }
   return NULL;
 }
@@ -75,6 +77,53 @@ int cb_has_word(const char *text, const char *word) {
   for (const char *at = strstr(text, word); at; at = strstr(at + 1, word))
     if ((at == text || !cb_is_name(at[-1])) && !cb_is_name(at[length]) && !in_comment(text, at)) return 1;
   return 0;
+}
+
+/* ---- many words at once: each of the text's is looked up among them */
+
+enum { PLACES = 4 * CB_MOST_SOUGHT };
+_Static_assert((PLACES & (PLACES - 1)) == 0 && PLACES <= 1 << 16, "places are found by a mask");
+
+struct wanted {
+  const char *const *words;
+  size_t lengths[CB_MOST_SOUGHT];
+  int16_t at[PLACES]; /* the word's number and 1 */
+};
+
+static uint32_t place_of(const char *word, size_t length) {
+  uint32_t hash = (uint32_t)length;
+  for (size_t i = 0; i < length; i++) hash = hash * 31 + (unsigned char)word[i];
+  return (hash * 0x9e3779b1u >> 16) & (PLACES - 1);
+}
+
+static void want(struct wanted *wanted, const char *const *words, int count) {
+  *wanted = (struct wanted){.words = words};
+  for (int i = 0; i < count; i++) {
+    wanted->lengths[i] = strlen(words[i]);
+    uint32_t place = place_of(words[i], wanted->lengths[i]);
+    while (wanted->at[place]) place = (place + 1) & (PLACES - 1);
+    wanted->at[place] = (int16_t)(i + 1);
+  }
+}
+
+/* Equal words have places one behind the other. */
+static void mark_word(const struct wanted *wanted, const char *word, size_t length, int has[]) {
+  for (uint32_t place = place_of(word, length); wanted->at[place]; place = (place + 1) & (PLACES - 1)) {
+    const int i = wanted->at[place] - 1;
+    if (wanted->lengths[i] == length && !memcmp(wanted->words[i], word, length)) has[i] = 1;
+  }
+}
+
+void cb_has_words(const char *text, const char *const *words, int count, int has[]) {
+  struct wanted wanted;
+  want(&wanted, words, count);
+  memset(has, 0, (size_t)count * sizeof *has);
+  while (*text) {
+    const char *const begin = text;
+    while (cb_is_name(*text)) text++;
+    if (text > begin) mark_word(&wanted, begin, (size_t)(text - begin), has);
+    else text = text[0] == '/' && text[1] == '/' ? strchrnul(text, '\n') : text + 1;
+  }
 }
 
 /* One template file in expansion. */
@@ -111,7 +160,7 @@ static int begins_with_mark(const char *line) {
 /* Whether `line` is the directive; *name is then what follows it. Nearly all lines are none: those are quickly told. */
 static int is_directive(const char *line, const char *directive, const char **name, size_t *length) {
   while (*line == ' ') line++;
-  if (*line != '@') return 0;
+  if (line[0] != '@' || line[1] != directive[1]) return 0;
   const size_t size = strlen(directive);
   if (strncmp(line, directive, size)) return 0;
   const char *rest = line + size;
@@ -215,12 +264,34 @@ static const char *expand_section(struct expansion *e, const char *line, int act
   return line;
 }
 
+/* The next line from `line` on that has a mark, or the end of the file. */
+static const char *find_mark(const char *line) {
+  const char *at = strchrnul(line, '@');
+  while (*at && at > line && at[-1] != '\n') at--;
+  return at;
+}
+
+/* Lines without a mark, which nearly all are. */
+static void add_plain(struct expansion *e, const char *line, const char *end) {
+  if (!*e->indent && end[-1] == '\n') {
+    cb_text_add_bytes(e->text, line, (size_t)(end - line));
+    return;
+  }
+  for (const char *next; line < end && !e->status; line = next) {
+    next = next_line(line);
+    expand_line(e, line, (size_t)(next - line) - (next[-1] == '\n'), 1);
+  }
+}
+
 /* The lines from `line` on, up to the "@else" or "@end" that closes them, or the end of the file. Returns that line. */
 static const char *expand_block(struct expansion *e, const char *line, int active) {
   while (*line && !e->status) {
-    const char *name, *end;
+    const char *name, *end = find_mark(line);
     size_t length;
-    if (!begins_with_mark(line)) { /* nearly all lines */
+    if (active && end > line) add_plain(e, line, end);
+    line = end;
+    if (!*line || e->status) break;
+    if (!begins_with_mark(line)) {
       end = end_of_line(line);
       expand_line(e, line, (size_t)(end - line), active);
       line = end + (*end == '\n');
@@ -300,7 +371,7 @@ enum cb_status cb_expand_file_definition(struct cb_text *text, const struct cb_e
 
 /* ---- sections that are used */
 
-enum { MOST_SECTIONS = 96, LONGEST_NAME = 32 };
+enum { MOST_SECTIONS = CB_MOST_SOUGHT, LONGEST_NAME = 32 };
 
 /* The sections of a template, by name; a name may occur several times. */
 struct section_names {
@@ -327,13 +398,15 @@ static enum cb_status list_sections(struct section_names *names, const struct cb
   return CB_OK;
 }
 
-/* Chooses what `text` uses. Returns how many sections that makes more. */
+/* Chooses what `text` uses. Returns whether that makes more. */
 static int choose_used(struct section_names *names, const char *text) {
-  int more = 0;
+  const char *words[MOST_SECTIONS] = {0};
+  int used[MOST_SECTIONS], more = 0;
+  for (int i = 0; i < names->count; i++) words[i] = names->of[i].name;
+  cb_has_words(text, words, names->count, used);
   for (int i = 0; i < names->count; i++) {
-    if (names->of[i].chosen || !cb_has_word(text, names->of[i].name)) continue;
-    names->of[i].chosen = 1;
-    more++;
+    more |= used[i] && !names->of[i].chosen;
+    names->of[i].chosen |= used[i];
   }
   return more;
 }

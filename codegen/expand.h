@@ -27,6 +27,7 @@ enum cb_scope_kind { CB_SCOPE_VALUE, CB_SCOPE_SECTION };
 
 struct cb_scope_entry {
   const char *name, *text; /* text: of a placeholder; not owned */
+  size_t length;           /* of the name */
   enum cb_scope_kind kind;
   int optional;            /* need not be used */
   int used;
@@ -64,5 +65,9 @@ enum cb_status cb_scope_check(const struct cb_scope *scope, const char *where, s
 
 /* Whether `word` occurs in `text` as a whole identifier, comments apart. */
 int cb_has_word(const char *text, const char *word);
+
+/* The same for up to CB_MOST_SOUGHT words in one walk over the text: has[i] is 1 for those that occur, else 0. */
+enum { CB_MOST_SOUGHT = 128 };
+void cb_has_words(const char *text, const char *const *words, int count, int has[]);
 
 #endif

@@ -646,10 +646,11 @@ static const char *global_constants(struct emitter *emitter) {
 
 /* Chooses what `text` uses. Returns whether that makes more. */
 static int choose_common(int chosen[COMMON_FUNCTIONS], const char *text) {
-  int more = 0;
+  int used[COMMON_FUNCTIONS], more = 0;
+  cb_has_words(text, common_functions, COMMON_FUNCTIONS, used);
   for (int i = 0; i < COMMON_FUNCTIONS; i++) {
-    if (chosen[i] || !cb_has_word(text, common_functions[i])) continue;
-    chosen[i] = more = 1;
+    more |= used[i] && !chosen[i];
+    chosen[i] |= used[i];
   }
   return more;
 }

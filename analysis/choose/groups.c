@@ -13,7 +13,7 @@ enum { ALIGNED = 960 }; /* a multiple of 64, and of the columns of tiles of ever
 /* Room for numbers between the least and the greatest column of a group, where these are not far apart: places are
  * found without a search. */
 struct dense {
-  uint64_t *bits[2];  /* of each half: the columns that it has */
+  uint64_t *bits[2];  /* of each half: the columns that it has; between groups all zero, as the counts */
   uint8_t *counts;    /* by offset, of which a group's rows have one each at most */
   uint32_t *rounds;   /* by tile: the row of tiles that had it last */
   uint32_t round;
@@ -94,7 +94,7 @@ static void count_below(struct group *group, int64_t i) {
 }
 
 /* Columns that are so few for each nonzero are as quickly gone over as nonzeros. */
-enum { DENSE = 16, LEAST_DENSE = 2048 };
+enum { DENSE = 64, LEAST_DENSE = 1 << 14 };
 static int64_t most_dense(int64_t nonzeros) { return DENSE * nonzeros + LEAST_DENSE; }
 
 static void count_span(struct group *group) {
@@ -122,26 +122,31 @@ static void count_neighbours(struct group *group) {
 
 static void count_steps(struct group *group) {
   const int32_t *columns = group->sample->columns;
-  struct {
-    const int32_t *next, *end;
-  } left[CB_CHOICE_GROUP];
-  int64_t eights = 0, fours = 0;
+  const int32_t *row[CB_CHOICE_GROUP]; /* those that are long enough */
+  int64_t length[CB_CHOICE_GROUP], eights = 0, fours = 0, step = 0;
   int rows = 0;
   for (int64_t i = 0; i < group->rows; i++) {
     if (!length_of(group, i)) continue;
-    left[rows].next = columns + group->row[i].begin;
-    left[rows++].end = columns + group->row[i].end;
+    row[rows] = columns + group->row[i].begin;
+    length[rows++] = length_of(group, i);
   }
   while (rows) {
-    int32_t last = -1; /* in no sector */
+    int64_t shortest = INT64_MAX;
+    for (int i = 0; i < rows; i++) shortest = cb_smaller(shortest, length[i]);
+    for (; step < shortest; step++) {
+      int32_t last = -1; /* in no sector */
+      for (int i = 0; i < rows; i++) {
+        const int32_t column = row[i][step];
+        eights += column >> 2 != last >> 2;
+        fours += column >> 3 != last >> 3;
+        last = column;
+      }
+    }
     int still = 0;
     for (int i = 0; i < rows; i++) {
-      const int32_t column = *left[i].next++;
-      eights += column >> 2 != last >> 2;
-      fours += column >> 3 != last >> 3;
-      last = column;
-      left[still] = left[i];
-      still += left[i].next < left[i].end;
+      row[still] = row[i];
+      length[still] = length[i];
+      still += length[i] > step;
     }
     rows = still;
   }
@@ -169,20 +174,22 @@ static void see_offset(struct group *group, int64_t i, int32_t column) {
   group->sums->in_runs += count == RUN ? RUN : 1;
 }
 
-/* How many fields of so many bits are not all zero. */
+/* How many fields of `width` bits, a power of two up to 16, are not all zero. */
 static int64_t fields_with(uint64_t bits, int width) {
-  uint64_t lowest = 0;
-  for (int i = 0; i < 64; i += width) lowest |= UINT64_C(1) << i;
+  static const uint64_t lowest[] = {[2] = 0x5555555555555555, [4] = 0x1111111111111111, [8] = 0x0101010101010101,
+                                    [16] = 0x0001000100010001};
   for (int apart = width / 2; apart > 0; apart /= 2) bits |= bits >> apart;
-  return __builtin_popcountll(bits & lowest);
+  return __builtin_popcountll(bits & lowest[width]);
 }
 
+/* Leaves all bits zero, as it found them before the group's were set. */
 static void sum_bits(struct group *group) {
   struct cb_choice_profile *sums = group->sums;
   const int64_t words = cb_divide_up(group->end - group->least, 64);
   for (int64_t w = 0; w < words; w++) {
     const uint64_t upper = group->dense->bits[0][w], lower = group->dense->bits[1][w], both = upper | lower;
     if (!both) continue;
+    group->dense->bits[0][w] = group->dense->bits[1][w] = 0;
     sums->panel_columns += __builtin_popcountll(upper) + __builtin_popcountll(lower);
     sums->panel_blocks += fields_with(upper, 16) + fields_with(lower, 16);
     sums->slice_sectors[0] += fields_with(both, 4);
@@ -192,10 +199,7 @@ static void sum_bits(struct group *group) {
 
 static void count_different_densely(struct group *group) {
   struct dense *dense = group->dense;
-  const int64_t span = group->end - group->least;
   const int32_t *columns = group->sample->columns;
-  for (int half = 0; half < 2; half++) memset(dense->bits[half], 0, (size_t)cb_divide_up(span, 64) * sizeof(uint64_t));
-  memset(dense->counts, 0, (size_t)(span + CB_CHOICE_GROUP));
   for (int64_t i = 0; i < group->rows; i++) {
     uint64_t *bits = dense->bits[i >= HALF];
     uint8_t *counts = dense->counts + CB_CHOICE_GROUP - 1 - i;
@@ -208,6 +212,9 @@ static void count_different_densely(struct group *group) {
       group->sums->in_runs += count == RUN ? RUN : 1;
     }
   }
+  for (int64_t i = 0; i < group->rows; i++)
+    for (int64_t k = group->row[i].begin; k < group->row[i].end; k++)
+      dense->counts[columns[k] - group->least + CB_CHOICE_GROUP - 1 - i] = 0;
   sum_bits(group);
 }
 
@@ -236,15 +243,15 @@ static void count_different(struct group *group) {
 static uint32_t tile_column(int32_t column, uint64_t factor) {
   return (uint32_t)((uint64_t)column * factor >> 34);
 }
-static uint64_t factor_of(struct cb_tile_size size) {
-  return (UINT64_C(1) << 34) / (uint64_t)size.cols + (size.cols > 1);
-}
-_Static_assert(CB_TILE_MOST <= 8, "the factor is exact enough");
+#define FACTOR(cols) ((UINT64_C(1) << 34) / (cols) + ((cols) > 1))
+static const uint64_t factors[] = {0,         FACTOR(1), FACTOR(2), FACTOR(3), FACTOR(4),
+                                   FACTOR(5), FACTOR(6), FACTOR(7), FACTOR(8)};
+_Static_assert(CB_TILE_MOST < sizeof factors / sizeof *factors, "the factor is exact enough up to 8 columns");
 
 /* Those of one row of tiles: different numbers of tiles in its rows, each of which ascends. */
 static int64_t count_tile_row(struct group *group, struct cb_tile_size size, int64_t first, int64_t nonzeros) {
   const int32_t *columns = group->sample->columns;
-  const uint64_t factor = factor_of(size);
+  const uint64_t factor = factors[size.cols];
   int64_t tiles = 0;
   cb_tally_clear(&group->seen[TILES], nonzeros);
   for (int i = 0; i < size.rows; i++) {
@@ -262,7 +269,7 @@ static int64_t count_tile_row(struct group *group, struct cb_tile_size size, int
 /* Numbers count from the first column's, which a tile begins with. */
 static int64_t count_tile_row_densely(struct group *group, struct cb_tile_size size, int64_t first) {
   const int32_t least = (int32_t)group->least;
-  const uint64_t factor = factor_of(size);
+  const uint64_t factor = factors[size.cols];
   const uint32_t round = ++group->dense->round;
   uint32_t *rounds = group->dense->rounds;
   int64_t tiles = 0;
@@ -321,11 +328,11 @@ static int count_group(struct group *group, int64_t part) {
 }
 
 /* For groups of up to `nonzeros`. 0: no memory. */
-static int open_dense(struct dense *dense, int64_t nonzeros) {
-  const size_t most = (size_t)most_dense(nonzeros), words = most / 64 + 1;
-  dense->bits[0] = cb_alloc(words, sizeof *dense->bits[0]);
-  dense->bits[1] = cb_alloc(words, sizeof *dense->bits[1]);
-  dense->counts = cb_alloc(most + CB_CHOICE_GROUP, 1);
+static int open_dense(struct dense *dense, int64_t nonzeros, int64_t cols) {
+  const size_t most = (size_t)cb_smaller(most_dense(nonzeros), cols + ALIGNED), words = most / 64 + 1;
+  dense->bits[0] = cb_calloc(words, sizeof *dense->bits[0]);
+  dense->bits[1] = cb_calloc(words, sizeof *dense->bits[1]);
+  dense->counts = cb_calloc(most + CB_CHOICE_GROUP, 1);
   dense->rounds = cb_calloc(most, sizeof *dense->rounds);
   return dense->bits[0] && dense->bits[1] && dense->counts && dense->rounds;
 }
@@ -350,7 +357,7 @@ static int count_share(struct cb_choice_profile *sums, const struct cb_choice_pr
   struct cb_tally seen[SETS] = {{0}};
   struct dense dense = {.round = 0};
   struct group group = {.sums = sums, .sample = sample, .seen = seen, .most = most, .dense = &dense};
-  int good = open_dense(&dense, most);
+  int good = open_dense(&dense, most, profile->cols);
   *sums = (struct cb_choice_profile){.rows = profile->rows, .cols = profile->cols, .groups = profile->groups};
 #pragma omp for schedule(dynamic, 4)
   for (int64_t i = 0; i < profile->groups; i++)

@@ -307,12 +307,13 @@ static void build_columns(struct cb_region_builder *builder, struct state *state
 static void describe_ends(struct state *state, int64_t t) {
   const struct cb_csr *csr = state->csr;
   const struct cb_unit *tile = &state->unit[state->long_units + t];
+  const uint32_t items = (uint32_t)state->items, chunk_items = (uint32_t)chunk_size(state);
   uint32_t *flags = state->descriptor + t * THREADS;
   for (int64_t row = tile->row; row < csr->rows && cb_csr_row(csr, row) < tile->end; row++) {
     if (!cb_csr_row_length(csr, row)) continue;
-    const int64_t last = cb_csr_row(csr, row + 1) - 1 - tile->begin;
-    const int64_t chunk = t * WARPS + last / chunk_size(state);
-    flags[last / state->items] |= 1u << last % state->items;
+    const uint32_t last = (uint32_t)(cb_csr_row(csr, row + 1) - 1 - tile->begin);
+    const int64_t chunk = t * WARPS + last / chunk_items;
+    flags[last / items] |= 1u << last % items;
     if (!state->row_count[chunk]++) state->first_row[chunk] = (uint32_t)row;
   }
   for (int warp = 0; warp < WARPS; warp++)

@@ -421,15 +421,21 @@ static int64_t sector_stretches(const void *user, int64_t thread_block, struct c
 static void visit_sectors(const void *user, int64_t thread_block, struct cb_sector_sink *sink) {
   const struct state *state = user;
   for (int64_t slice = thread_block * WARPS; slice < (thread_block + 1) * WARPS; slice++) {
-    const int64_t lanes = slice_lanes(state, slice), first = slice_first(state, slice);
+    const int64_t lanes = slice_lanes(state, slice), rows = LANES / lanes, first = slice_first(state, slice);
+    const int32_t *columns[LANES];
+    int64_t length[LANES];
+    for (int64_t i = 0; i < rows; i++) {
+      const struct local_row local = local_row_at(state, first + i);
+      columns[i] = cb_sector_columns(sink, slice % WARPS * LANES + i, local.begin);
+      length[i] = local.length;
+    }
     for (int64_t step = 0; step < state->first_step[slice + 1] - state->first_step[slice]; step++) {
       cb_sector_load(sink);
-      for (int64_t lane = 0; lane < LANES; lane++) {
-        const struct local_row local = local_row_at(state, first + lane / lanes);
-        const int64_t k = nonzero_at(state, step, lane % lanes, lanes);
-        const int64_t number = slice % WARPS * LANES + lane / lanes;
-        if (k < local.length) cb_sector_ask(sink, cb_sector_columns(sink, number, local.begin)[k]);
-      }
+      for (int64_t i = 0; i < rows; i++)
+        for (int64_t lane = 0; lane < lanes; lane++) {
+          const int64_t k = nonzero_at(state, step, lane, lanes);
+          if (k < length[i]) cb_sector_ask(sink, columns[i][k]);
+        }
     }
   }
 }
