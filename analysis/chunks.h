@@ -104,7 +104,7 @@ static inline int cb_chunk_width(struct cb_types types) {
 enum {
   DU_FORM,       /* enum cb_mma_form */
   DU_SEGMENT,    /* steps of a chunk's segment */
-  CRUX_COLS,     /* percent; 0: by the model */
+  CRUX_COLS,     /* percent; 0: as predicted */
   CRUX_ROWS,     /* likewise */
   CRUX_SORT,     /* enum cb_switch */
   CRUX_ENCODING, /* enum cb_crux_encoding */

@@ -84,6 +84,17 @@ void cb_count_marked(uint32_t *by_row, const struct cb_csr *csr, const uint64_t 
   }
 }
 
+enum cb_status cb_columns_counted(uint32_t **counts, const struct cb_csr *csr, struct cb_diag *diag) {
+  *counts = NULL;
+  const enum cb_status s = cb_check_column_tables(csr, diag);
+  if (s) return s;
+  *counts = cb_calloc((size_t)csr->cols, sizeof **counts);
+  if (*counts && count_nonzeros(*counts, csr)) return CB_OK;
+  cb_free(*counts);
+  *counts = NULL;
+  return cb_fail_memory(diag, "counts of columns", (uint64_t)csr->cols * sizeof **counts);
+}
+
 int cb_count_columns(struct cb_column_counts *counts, struct cb_arena *arena, const struct cb_csr *csr) {
   counts->cols = csr->cols;
   counts->of = cb_arena_alloc(arena, (size_t)csr->cols, sizeof *counts->of);

@@ -13,6 +13,9 @@
  * such tables would take many times its memory: then CB_ERR_UNSUPPORTED. */
 enum cb_status cb_check_column_tables(const struct cb_csr *csr, struct cb_diag *diag);
 
+/* Nonzeros by column, for the caller to free. CB_ERR_MEMORY, and what cb_check_column_tables has. */
+enum cb_status cb_columns_counted(uint32_t **counts, const struct cb_csr *csr, struct cb_diag *diag);
+
 /* Nonzeros by column; and by key, how many columns have so many. */
 enum { CB_COUNT_KEYS = 1 << 16 }; /* nonzeros of a column, as far as they order columns */
 struct cb_column_counts {

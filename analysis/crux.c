@@ -2,6 +2,8 @@
 /* The hot part of a matrix: see chunks.h. */
 #include "analysis/chunks.h"
 
+#include "analysis/columns.h"
+#include "analysis/histogram.h"
 #include "base/integers.h"
 #include "base/memory.h"
 
@@ -14,49 +16,22 @@ void cb_crux_release(struct cb_crux *crux) {
   *crux = (struct cb_crux){0};
 }
 
-/* ---- the largest of several counts */
-
-static uint32_t largest_of(const uint32_t *counts, int64_t count) {
-  uint32_t largest = 0;
-#pragma omp parallel for schedule(static) reduction(max : largest)
-  for (int64_t i = 0; i < count; i++)
-    if (counts[i] > largest) largest = counts[i];
-  return largest;
-}
-
 /* Sets `taken` for as few as add up to `wanted`, the largest counts first and ties ascending. Returns how many; -1: no
  * memory. */
 static int64_t take_largest(unsigned char *taken, const uint32_t *counts, int64_t count, int64_t wanted) {
-  const uint32_t largest = largest_of(counts, count);
-  int64_t *of_size = cb_calloc((size_t)largest + 1, sizeof *of_size), size = largest, all = 0, in_last;
-  if (!of_size) return -1;
-  for (int64_t i = 0; i < count; i++) of_size[counts[i]]++;
-  while (size > 0 && of_size[size] * size < wanted) {
-    wanted -= of_size[size] * size;
-    all += of_size[size--];
+  struct cb_histogram histogram;
+  struct cb_fewest fewest = {.all = -1};
+  if (cb_histogram_open(&histogram, counts, count)) {
+    fewest = cb_histogram_fewest(&histogram, wanted);
+    int64_t left = fewest.in_last;
+    for (int64_t i = 0; i < count; i++)
+      taken[i] = counts[i] > fewest.size || (counts[i] == fewest.size && fewest.size > 0 && left-- > 0);
   }
-  in_last = size > 0 ? cb_divide_up(wanted, size) : 0;
-  all += in_last;
-  for (int64_t i = 0; i < count; i++) taken[i] = counts[i] > size || (counts[i] == size && size > 0 && in_last-- > 0);
-  cb_free(of_size);
-  return all;
+  cb_histogram_close(&histogram);
+  return fewest.all;
 }
 
 /* ---- columns, then rows */
-
-static int64_t share_of(int64_t nonzeros, int percent) {
-  return nonzeros / 100 * percent + cb_divide_up(nonzeros % 100 * percent, 100);
-}
-
-/* Returns how many are hot; -1: no memory. */
-static int64_t take_columns(struct cb_crux *crux, const struct cb_csr *csr, int percent) {
-  uint32_t *counts = cb_calloc((size_t)csr->cols, sizeof *counts);
-  if (!counts) return -1;
-  for (int64_t k = 0; k < csr->nnz; k++) counts[csr->col_idx[k]]++;
-  const int64_t taken = take_largest(crux->hot_column, counts, csr->cols, share_of(csr->nnz, percent));
-  cb_free(counts);
-  return taken;
-}
 
 static void count_rows(struct cb_crux *crux, const struct cb_csr *csr) {
 #pragma omp parallel for schedule(static, 1024)
@@ -72,21 +47,25 @@ static void count_nonzeros(struct cb_crux *crux, const struct cb_csr *csr) {
   crux->nonzeros = nonzeros;
 }
 
-enum cb_status cb_crux_find(struct cb_crux *crux, const struct cb_csr *csr, int cols_percent, int rows_percent,
-                            struct cb_diag *diag) {
-  enum { MOST_COLUMNS = 16 /* for each nonzero and row */, SMALL = 1 << 20 };
-  *crux = (struct cb_crux){0};
-  if (csr->cols > SMALL && csr->cols / MOST_COLUMNS > csr->nnz + csr->rows)
-    return cb_fail(diag, CB_ERR_UNSUPPORTED, "%lld columns are too many for so few nonzeros; use another recipe",
-                   (long long)csr->cols);
+static int allocate(struct cb_crux *crux, const struct cb_csr *csr) {
   crux->hot_column = cb_calloc((size_t)csr->cols, 1);
   crux->hot_row = cb_calloc((size_t)csr->rows, 1);
   crux->row_count = cb_calloc((size_t)csr->rows, sizeof *crux->row_count);
-  crux->cols = crux->rows = -1;
-  if (crux->hot_column && crux->hot_row && crux->row_count) crux->cols = take_columns(crux, csr, cols_percent);
+  return crux->hot_column && crux->hot_row && crux->row_count;
+}
+
+enum cb_status cb_crux_find(struct cb_crux *crux, const struct cb_csr *csr, int cols_percent, int rows_percent,
+                            struct cb_diag *diag) {
+  uint32_t *counts;
+  *crux = (struct cb_crux){.cols = -1, .rows = -1};
+  const enum cb_status s = cb_columns_counted(&counts, csr, diag);
+  if (s) return s;
+  if (allocate(crux, csr))
+    crux->cols = take_largest(crux->hot_column, counts, csr->cols, cb_percent_of(csr->nnz, cols_percent));
+  cb_free(counts);
   if (crux->cols >= 0) {
     count_rows(crux, csr);
-    crux->rows = take_largest(crux->hot_row, crux->row_count, csr->rows, share_of(csr->nnz, rows_percent));
+    crux->rows = take_largest(crux->hot_row, crux->row_count, csr->rows, cb_percent_of(csr->nnz, rows_percent));
   }
   if (crux->rows < 0) {
     cb_crux_release(crux);

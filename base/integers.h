@@ -22,6 +22,11 @@ static inline int64_t cb_round_up(int64_t value, int64_t multiple) {
   return cb_divide_up(value, multiple) * multiple;
 }
 
+/* So many percent of a count, rounded up. */
+static inline int64_t cb_percent_of(int64_t count, int percent) {
+  return count / 100 * percent + cb_divide_up(count % 100 * percent, 100);
+}
+
 /* count * of / whole without overflow on the way, rounded down; 0 without a whole. */
 static inline int64_t cb_proportion(int64_t count, int64_t of, int64_t whole) {
   __extension__ typedef __int128 wide;

@@ -4,8 +4,15 @@
  *   profile MATRIX                             prints the profile: its numbers in their order
  *   features TYPE NUMBER …                     of a profile: prints features and the model's times, as for sm_90
  *   score MODEL-OF-GPU'\t'FEATURE … TIME …     prints the scores of all recipes; "none" when the GPU has no table
+ *
+ * and of the shares of an extraction (analysis/choose/shares.h)
+ *
+ *   spread MATRIX                              prints the profile: its numbers in their order
+ *   describe NUMBER …                          of a profile: prints features
+ *   shares MODEL-OF-GPU'\t'BYTES FEATURE …     what is predicted for values of so many bytes, and the outputs; or "none"
  */
 #include "analysis/choose/predictor.h"
+#include "analysis/choose/shares.h"
 #include "base/types.h"
 #include "frontend/read.h"
 
@@ -32,19 +39,53 @@ static void score(char *line) {
   printf("\n");
 }
 
-static void profile(const char *matrix) {
+static void print_counts(const void *profile, size_t bytes) {
+  const int64_t *counts = profile;
+  for (size_t i = 0; i < bytes / sizeof *counts; i++) printf("%lld ", (long long)counts[i]);
+  printf("\n");
+}
+
+static void profile(const char *matrix, int of_shares) {
   struct cb_csr csr = {0};
   struct cb_diag diag = {0};
   struct cb_choice_profile profile;
+  struct cb_shares_profile shares;
   enum cb_status s = cb_matrix_read(&csr, matrix, NULL, &diag);
-  if (!s) s = cb_choice_profile(&profile, &csr, &diag);
+  if (!s) s = of_shares ? cb_shares_profile(&shares, &csr, &diag) : cb_choice_profile(&profile, &csr, &diag);
   cb_csr_release(&csr);
-  if (s) {
+  if (s)
     printf("%s\n", diag.message);
+  else if (of_shares)
+    print_counts(&shares, sizeof shares);
+  else
+    print_counts(&profile, sizeof profile);
+}
+
+static void describe_shares(char *at) {
+  struct cb_shares_profile profile;
+  struct cb_shares_features features;
+  int64_t *counts = (int64_t *)&profile;
+  for (size_t i = 0; i < sizeof profile / sizeof *counts; i++) counts[i] = strtoll(at, &at, 10);
+  cb_shares_describe(&features, &profile);
+  for (int i = 0; i < CB_SHARES_FEATURES; i++) printf("%d ", (int)features.of[i]);
+  printf("\n");
+}
+
+static void predict_shares(char *line) {
+  struct cb_shares_features features;
+  char *at = strchr(line, '\t');
+  if (!at) return;
+  *at++ = 0;
+  const struct cb_shares_table *table = cb_shares_table_find(line, strtoll(at, &at, 10));
+  if (!table) {
+    printf("none\n");
     return;
   }
-  const int64_t *counts = (const int64_t *)&profile;
-  for (size_t i = 0; i < sizeof profile / sizeof *counts; i++) printf("%lld ", (long long)counts[i]);
+  for (int i = 0; i < CB_SHARES_FEATURES; i++) features.of[i] = (int32_t)strtol(at, &at, 10);
+  const struct cb_shares shares = cb_shares_predict(table, &features);
+  const struct cb_shares_sums sums = cb_shares_sum(table, &features);
+  printf("%d %d", shares.cols, shares.rows);
+  for (int i = 0; i < SHARES_OUTPUTS; i++) printf(" %lld", (long long)sums.of[i]);
   printf("\n");
 }
 
@@ -73,9 +114,15 @@ int main(void) {
     if (!strncmp(line, "score ", 6))
       score(line + 6);
     else if (!strncmp(line, "profile ", 8))
-      profile(line + 8);
+      profile(line + 8, 0);
     else if (!strncmp(line, "features ", 9))
       describe(line + 9);
+    else if (!strncmp(line, "spread ", 7))
+      profile(line + 7, 1);
+    else if (!strncmp(line, "describe ", 9))
+      describe_shares(line + 9);
+    else if (!strncmp(line, "shares ", 7))
+      predict_shares(line + 7);
     else
       return 2;
   }

@@ -24,7 +24,7 @@ limit=$(( ${2:-49} * 1024 * 1024 ))
 build=${BUILD:-$PWD/build}/gpu
 out=.gpu
 programs="bench_warm_start bench_cold_start bench_update bench_device_pack bench_solve bench_lp bench_heads bench_api_check bench_soak bench_campaign
-  bench_candidates"
+  bench_candidates bench_shares"
 mkdir -p "$(dirname "$build")"
 with_petsc=(-DCBGEN_PETSC=OFF)
 if [ -n "${PETSC:-}" ]; then

@@ -33,7 +33,8 @@ need_packages() {
 }
 
 # The packages that building takes; with clang, its OpenMP and sanitizer runtimes too.
-BUILD_PACKAGES=(gcc g++ make cmake pkg-config ca-certificates libarchive-dev zlib1g-dev libxxhash-dev libjansson-dev)
+BUILD_PACKAGES=(gcc g++ make cmake pkg-config ca-certificates libarchive-dev zlib1g-dev libzstd-dev libxxhash-dev
+  libjansson-dev)
 CLANG_PACKAGES=(clang-14 clang libomp-14-dev libclang-rt-14-dev)
 case ${CC:-} in *clang*) BUILD_PACKAGES+=("${CLANG_PACKAGES[@]}") ;; esac
 

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { COUNT = 5, HEADER = 60, ENTRY = 128, PACKED = 24 }; /* bytes of a file's parts: see binaries.h */
+enum { COUNT = 5, HEADER = 64, ENTRY = 128, PACKED = 24 }; /* bytes of a file's parts: see binaries.h */
 
 static const char *const texts[COUNT] = {"one", "two", "three", "four", ""};
 static unsigned char cubins[COUNT][3000];

@@ -478,13 +478,13 @@ static void logarithms_are_inverse_and_ascend(void **state) {
   }
 }
 
-static const struct cb_choice_node some_nodes[] = {
+static const struct cb_tree_node some_nodes[] = {
     {2, 100, 1},  {-1, -7, 0}, {3, 5, 3}, {-1, 20, 0}, {-1, 30, 0}, /* nonzeros <= 100: -7; rows <= 5: 20; else 30 */
     {-1, 1000, 0}};
-static const struct cb_choice_tree some_trees[] = {{3, 5, 0}, {-1, 1, 5}};
+static const struct cb_tree some_trees[] = {{3, 5, 0}, {-1, 1, 5}};
 
 static void leaves_are_added_up(void **state) {
-  const struct cb_choice_table table = {"test", some_trees, some_nodes, 2, 6};
+  const struct cb_choice_table table = {"test", {some_trees, some_nodes, 2, 6}};
   struct cb_choice_features features = {{0}};
   struct cb_choice_times model = {{0}};
   struct cb_choice_scores scores;
@@ -510,27 +510,28 @@ static void damaged_tables_are_not_used(void **state) {
   (void)state;
   for (int node = 0; node < 6; node++)
     for (int damage = 0; damage < 4; damage++) {
-      struct cb_choice_node nodes[6];
+      struct cb_tree_node nodes[6];
       memcpy(nodes, some_nodes, sizeof nodes);
       if (nodes[node].feature < 0) continue;
       if (damage == 0) nodes[node].feature = CB_CHOICE_FEATURES;
       if (damage == 1) nodes[node].next = (int16_t)node; /* a ring */
       if (damage == 2) nodes[node].next = 4;             /* beyond the tree's end */
       if (damage == 3) nodes[node].next = -1;
-      const struct cb_choice_table table = {"test", some_trees, nodes, 2, 6};
+      const struct cb_choice_table table = {"test", {some_trees, nodes, 2, 6}};
       assert_false(cb_choice_table_check(&table));
     }
-  const struct cb_choice_tree recipes[] = {{CB_CHOICE_RECIPES, 5, 0}}, beyond[] = {{0, 5, 2}}, none[] = {{0, 0, 0}};
-  const struct cb_choice_tree *const trees[] = {recipes, beyond, none};
+  const struct cb_tree recipes[] = {{CB_CHOICE_RECIPES, 5, 0}}, beyond[] = {{0, 5, 2}}, none[] = {{0, 0, 0}};
+  const struct cb_tree *const trees[] = {recipes, beyond, none};
   for (int i = 0; i < 3; i++) {
-    const struct cb_choice_table table = {"test", trees[i], some_nodes, 1, 6};
+    const struct cb_choice_table table = {"test", {trees[i], some_nodes, 1, 6}};
     assert_false(cb_choice_table_check(&table));
   }
-  const struct cb_choice_table empty = {"test", some_trees, some_nodes, 0, 6};
+  const struct cb_choice_table empty = {"test", {some_trees, some_nodes, 0, 6}};
   assert_false(cb_choice_table_check(&empty));
   for (const struct cb_choice_table *table = cb_choice_tables; table->model; table++) {
     assert_true(cb_choice_table_check(table));
-    assert_true(table->nodes_count * sizeof *table->nodes + table->trees_count * sizeof *table->trees <= 64 << 10);
+    const struct cb_forest *forest = &table->forest;
+    assert_true(forest->nodes_count * sizeof *forest->nodes + forest->trees_count * sizeof *forest->trees <= 64 << 10);
   }
 }
 

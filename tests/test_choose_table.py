@@ -36,7 +36,7 @@ def read_tables(text):
         body = re.search(rf"{name}\[\] = {{(.*?)}};", text, re.S)[1]
         return [tuple(map(int, found)) for found in re.findall(r"\{(-?\d+),(-?\d+),(-?\d+)\}", body)]
     found = {}
-    for model, trees, nodes in re.findall(r'\{"([^"]+)", (trees_\d+), (nodes_\d+), \d+, \d+\}', text):
+    for model, trees, nodes in re.findall(r'\{"([^"]+)", \{(trees_\d+), (nodes_\d+), \d+, \d+\}\}', text):
         all_nodes = triples(nodes)
         found[model] = [(recipe, all_nodes[first:first + count]) for recipe, count, first in triples(trees)]
     return found

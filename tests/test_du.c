@@ -5,6 +5,7 @@
  * test_emulation's. */
 #include "tests/layouts.h"
 
+#include "analysis/choose/shares.h"
 #include "analysis/chunks.h"
 
 /* ---- the hot part */
@@ -89,7 +90,7 @@ static void more_columns_than_memory_are_refused(void **state) {
   struct cb_csr csr = matrix_of("diagonal,n=3");
   csr.cols = INT32_MAX;
   assert_int_equal(plan_status(&csr, "recipe=hotcold crux-cols=50 crux-rows=50", "sm_90", &diag), CB_ERR_UNSUPPORTED);
-  assert_non_null(strstr(diag.message, "2147483647 columns are too many for so few nonzeros"));
+  assert_non_null(strstr(diag.message, "2147483647 columns for 3 nonzeros are too many to look for hot ones"));
   cb_csr_release(&csr);
 }
 
@@ -263,7 +264,28 @@ static void the_encoding_is_that_of_the_formula(void **state) {
   assert_true(taken[0] >= 2 && taken[1] >= 2);
 }
 
-/* Without shares, those of nine points that take least; where none saves anything, the recipe says so. */
+/* The plan's status, and its line. */
+static enum cb_status plan_line(char line[512], const char *matrix, const char *settings, const char *arch,
+                                struct cb_diag *why) {
+  struct cb_csr csr = matrix_of(matrix);
+  struct cb_diag diag = {0};
+  struct cb_options options;
+  struct cb_target target;
+  struct cb_plan *plan;
+  struct cb_assignment *assignment;
+  set_options(&options, settings);
+  fit_values(&csr, &options);
+  assert_ok(cb_target_find(&target, arch, &diag));
+  const enum cb_status s = cb_plan_build(&plan, &assignment, &csr, &target, &options, why);
+  if (!s) snprintf(line, 512, "%s", plan->line);
+  if (!s) cb_assignment_free(assignment);
+  if (!s) cb_plan_free(plan);
+  cb_csr_release(&csr);
+  return s;
+}
+
+/* A GPU without a table: without shares, those of nine points that take least; where none saves anything, the recipe
+ * says so. */
 static void shares_are_chosen_where_they_save(void **state) {
   static const char *const matrices[] = {"block,blocks_r=120,r=8,c=8,per_row=3,scattered=6",
                                          "dense,rows=64,cols=64",
@@ -271,6 +293,7 @@ static void shares_are_chosen_where_they_save(void **state) {
                                          "uniform,n=600,per_row=5",
                                          "stencil7,n=7",
                                          "fe3,n=6"};
+  char line[512];
   int saved = 0;
   (void)state;
   for (size_t m = 0; m < sizeof matrices / sizeof *matrices; m++) {
@@ -285,20 +308,51 @@ static void shares_are_chosen_where_they_save(void **state) {
         if (bytes < least) least = bytes;
       }
     cb_csr_release(&csr);
-    if (!*chosen) {
-      assert_int_equal(plan_status_of(matrices[m], "recipe=hotcold", &diag), CB_ERR_UNSUPPORTED);
-      assert_non_null(strstr(diag.message, "no share of frequent columns and their rows is predicted to save bytes"));
-      continue;
-    }
-    struct product product = product_of(matrices[m], "recipe=hotcold");
-    assert_non_null(strstr(product.plan->line, chosen));
-    product_release(&product);
-    saved++;
+    const enum cb_status s = plan_line(line, matrices[m], "recipe=hotcold", "sm_80", &diag);
+    assert_int_equal(s, *chosen ? CB_OK : CB_ERR_UNSUPPORTED);
+    if (s)
+      assert_non_null(strstr(diag.message, "no share of frequent columns and their rows is predicted to save"));
+    else
+      assert_non_null(strstr(line, chosen));
+    saved += !s;
   }
   assert_in_range(saved, 2, 5);
   struct product product = product_of("dense,rows=64,cols=64", "recipe=hotcold crux-rows=10");
   assert_non_null(strstr(product.plan->line, "(rows 10)"));
   product_release(&product);
+}
+
+/* This test's own table stands in the place of the library's: up to 512 rows something is gained, and up to 8192
+ * nonzeros hot columns have 60 % of the nonzeros, else 30 %; of floats it has none. */
+static const struct cb_tree_node shares_nodes[] = {
+    {2, 13 * 1024, 1}, {-1, 60 * 64, 0}, {-1, 30 * 64, 0}, {-1, 40 * 64, 0}, {0, 9 * 1024, 1}, {-1, 20, 0}, {-1, 9, 0},
+};
+static const struct cb_tree shares_trees[] = {{SHARES_COLS, 3, 0}, {SHARES_ROWS, 1, 3}, {SHARES_GAIN, 3, 4}};
+const struct cb_shares_table cb_shares_tables[] = {{"NVIDIA H200", 8, 10, {shares_trees, shares_nodes, 3, 7}}, {0}};
+
+static void shares_are_those_of_the_table(void **state) {
+  static const struct {
+    const char *matrix, *settings, *arch, *line; /* NULL: refused */
+  } cases[] = {
+      {"rmat,scale=9,edge_factor=8", "recipe=hotcold", "sm_90", "(split crux (cols 60) (rows 40)"},
+      {"rmat,scale=9,edge_factor=32", "recipe=hotcold", "sm_90", "(split crux (cols 30) (rows 30)"},
+      {"rmat,scale=10,edge_factor=8", "recipe=hotcold", "sm_90", NULL},
+      {"rmat,scale=10,edge_factor=8", "recipe=hotcold crux-cols=50 crux-rows=20", "sm_90", "(cols 50) (rows 20)"},
+      {"dense,rows=64,cols=64", "recipe=hotcold crux-cols=50", "sm_90", "(split crux (cols 50)"}, /* by the model */
+      {"dense,rows=64,cols=64", "recipe=hotcold type=f32", "sm_90", "(split crux (cols 75)"},     /* likewise */
+      {"dense,rows=64,cols=64", "recipe=hotcold", "sm_80", "(split crux (cols 75)"},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char line[512] = "";
+    struct cb_diag diag = {0};
+    const enum cb_status s = plan_line(line, cases[i].matrix, cases[i].settings, cases[i].arch, &diag);
+    assert_int_equal(s, cases[i].line ? CB_OK : CB_ERR_UNSUPPORTED);
+    if (s)
+      assert_non_null(strstr(diag.message, "on NVIDIA H200 nothing is predicted to be gained from frequent"));
+    else if (!strstr(line, cases[i].line))
+      fail_msg("case %zu: '%s' in '%s'", i, cases[i].line, line);
+  }
 }
 
 /* All of the matrix is hot: no second part, and the hot one writes all rows. */
@@ -462,6 +516,7 @@ int main(void) {
       cmocka_unit_test(narrow_values_have_wide_blocks),
       cmocka_unit_test(the_encoding_is_that_of_the_formula),
       cmocka_unit_test(shares_are_chosen_where_they_save),
+      cmocka_unit_test(shares_are_those_of_the_table),
       cmocka_unit_test(all_of_it_may_be_hot),
       cmocka_unit_test(tensor_cores_are_for_what_they_multiply_exactly),
       cmocka_unit_test(what_has_no_tensor_cores_is_refused),

@@ -52,7 +52,7 @@ def check_requirements():
         expect(f"- {name} {bounds}\n" in recipe, f"the recipe does not ask for {name} {bounds}")
     found = re.findall(r"^ *pkg_check_modules\(CBGEN_\w+ (?:REQUIRED )?IMPORTED_TARGET ([^)]*)\)", cmake, re.M)
     for library in " ".join(found).split():
-        name = {"zlib": "zlib", "libxxhash": "xxhash", "jansson": "jansson", "libarchive": "libarchive"}.get(library)
+        name = {"zlib": "zlib", "libzstd": "zstd", "libxxhash": "xxhash", "jansson": "jansson", "libarchive": "libarchive"}.get(library)
         expect(name, f"CMake asks for '{library}', which neither the recipe nor scripts/wheel knows")
         expect(name and f"- {name}\n" in recipe, f"the recipe does not ask for {name}")
         expect(f"describe {library} " in read("scripts/wheel"), f"scripts/wheel does not tell pkg-config of {library}")

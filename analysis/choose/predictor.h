@@ -12,6 +12,7 @@
 #ifndef CBGEN_ANALYSIS_CHOOSE_PREDICTOR_H
 #define CBGEN_ANALYSIS_CHOOSE_PREDICTOR_H
 
+#include "analysis/choose/forest.h"
 #include "analysis/choose/model.h"
 
 enum {
@@ -30,22 +31,9 @@ void cb_choice_describe(struct cb_choice_features *features, const struct cb_cho
 int64_t cb_choice_log2(int64_t number);    /* of 0, as of 1: 0 */
 int64_t cb_choice_exp2(int64_t logarithm); /* its inverse, to the nearest below; at least 1 */
 
-/* A node asks whether feature <= threshold: then comes node `next`, else the one behind it; both stand behind the node.
- * A leaf has feature -1, and `value` is what it adds. */
-struct cb_choice_node {
-  int16_t feature, value;
-  int16_t next; /* from the tree's first node on */
-};
-struct cb_choice_tree {
-  int16_t recipe; /* -1: all */
-  int16_t nodes;
-  int32_t first;
-};
 struct cb_choice_table {
   const char *model; /* of the GPU, as the driver names it */
-  const struct cb_choice_tree *trees;
-  const struct cb_choice_node *nodes;
-  int trees_count, nodes_count;
+  struct cb_forest forest; /* an output is a recipe; -1: all */
 };
 extern const struct cb_choice_table cb_choice_tables[]; /* ends with a NULL model */
 

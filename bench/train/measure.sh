@@ -17,10 +17,7 @@ list=${LIST:-bench/train/matrices.txt}
 types=${1:-f64,f32}
 mkdir -p "$out"
 out=$(realpath "$out")
-[ -d .gpu/lib ] || tar -C .gpu -xJf .gpu/lib.tar.xz || { echo "unpacking .gpu failed: run bench/pack_gpu.sh first" >&2; exit 1; }
-for name in libstdc++.so.6 libgcc_s.so.1 libgomp.so.1; do
-  ldconfig -p | grep -q "$name" && rm -f ".gpu/lib/$name"
-done
+. bench/train/unpack.sh
 work=$(mktemp -d)
 started=$SECONDS
 # the fastest of what lies on a local disk or in memory: results are written a line at a time

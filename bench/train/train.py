@@ -36,9 +36,9 @@ def table_text(number, trees):
     for recipe, tree in trees:
         heads.append(f"{{{recipe},{len(tree)},{first}}}")
         first += len(tree)
-    return (f"static const struct cb_choice_node nodes_{number}[] = {{\n"
+    return (f"static const struct cb_tree_node nodes_{number}[] = {{\n"
             + rows(f"{{{feature},{value},{following}}}" for feature, value, following in nodes) + "};\n"
-            f"static const struct cb_choice_tree trees_{number}[] = {{\n" + rows(heads) + "};\n\n")
+            f"static const struct cb_tree trees_{number}[] = {{\n" + rows(heads) + "};\n\n")
 
 
 def main():
@@ -62,7 +62,7 @@ def main():
         print(f"{model}: {len(found)} samples, {len(trees)} trees, {nodes} nodes, {6 * nodes + 8 * len(trees)} bytes; on what it "
               f"was trained with it loses {100 * mean:.2f} %, {100 * worst:.1f} % at worst")
         text += table_text(number, trees)
-        entries.append(f'    {{"{model}", trees_{number}, nodes_{number}, {len(trees)}, {nodes}}},\n')
+        entries.append(f'    {{"{model}", {{trees_{number}, nodes_{number}, {len(trees)}, {nodes}}}}},\n')
     text += "const struct cb_choice_table cb_choice_tables[] = {\n" + "".join(entries) + "    {0},\n};\n"
     with open(args.out, "w", encoding="utf-8") as file:
         file.write(text)

@@ -12,19 +12,19 @@
 #include <string.h>
 #include <unistd.h>
 #include <xxhash.h>
-#include <zlib.h>
+#include <zstd.h>
 
-enum { VERSION = 2, ARCH = 16, NAME = 88, COMMON = 8 + 4 + 4 + ARCH + 16, HEADER = COMMON + 4 + 8 };
+enum { VERSION = 3, ARCH = 16, NAME = 88, COMMON = 8 + 4 + 4 + ARCH + 16, HEADER = COMMON + 4 + 4 + 8 };
 enum { ENTRY = 16 + 8 + 4 + 4 + 8 + NAME };
-enum { HEADS = 2, HEAD = 1 << 14 }; /* of the dictionary, as long as zlib's window together */
+enum { HEADS = 24, HEAD = 1 << 15, LEVEL = 19 }; /* of the dictionary, which is unpacked when a file is opened */
 static const char magic[8] = {'C', 'B', 'G', 'E', 'N', 'B', 'I', 'N'};
 
 struct cb_binaries {
   struct cb_mapping file;
   int count;
   char arch[ARCH + 1];
-  const char *dictionary;
-  unsigned dictionary_length;
+  char *dictionary;
+  size_t dictionary_length;
 };
 
 /* ---- numbers */
@@ -79,6 +79,14 @@ static int is_sound(const struct cb_binaries *binaries) {
   return 1;
 }
 
+static enum cb_status unpack_dictionary(struct cb_binaries *binaries, const char *packed, size_t packed_length,
+                                        size_t length, struct cb_diag *diag) {
+  binaries->dictionary = cb_alloc(length + 1, 1);
+  if (!binaries->dictionary) return cb_fail_memory(diag, "a dictionary", length);
+  binaries->dictionary_length = ZSTD_decompress(binaries->dictionary, length, packed, packed_length);
+  return binaries->dictionary_length == length ? CB_OK : CB_ERR_FORMAT;
+}
+
 static enum cb_status check(struct cb_binaries *binaries, const char *path, struct cb_diag *diag) {
   const struct cb_mapping *file = &binaries->file;
   const char *bytes = file->bytes;
@@ -89,19 +97,19 @@ static enum cb_status check(struct cb_binaries *binaries, const char *path, stru
   const uint64_t count = get(bytes + 12, 4);
   if (count > (file->length - HEADER) / ENTRY)
     return cb_fail(diag, CB_ERR_FORMAT, "'%s' is cut short; build it anew", path);
-  const uint64_t dictionary = get(bytes + COMMON, 4);
-  if (dictionary > file->length - HEADER - count * ENTRY)
+  const uint64_t packed = get(bytes + COMMON, 4), length = get(bytes + COMMON + 4, 4);
+  if (packed > file->length - HEADER - count * ENTRY)
     return cb_fail(diag, CB_ERR_FORMAT, "'%s' is cut short; build it anew", path);
+  const char *dictionary = bytes + HEADER + count * ENTRY;
   binaries->count = (int)count;
-  binaries->dictionary = bytes + HEADER + count * ENTRY;
-  binaries->dictionary_length = (unsigned)dictionary;
   memcpy(binaries->arch, bytes + 16, ARCH);
   const struct cb_hash sum = cb_hash_bytes(bytes + HEADER, (size_t)count * ENTRY);
-  const uint64_t dictionary_sum = XXH3_64bits(binaries->dictionary, binaries->dictionary_length);
-  if (compare_keys(sum, get_hash(bytes + 16 + ARCH)) || dictionary_sum != get(bytes + COMMON + 4, 8) ||
-      !is_sound(binaries))
-    return cb_fail(diag, CB_ERR_FORMAT, "'%s' is damaged; build it anew", path);
-  return CB_OK;
+  const uint64_t dictionary_sum = XXH3_64bits(dictionary, packed);
+  enum cb_status s = CB_ERR_FORMAT;
+  if (!compare_keys(sum, get_hash(bytes + 16 + ARCH)) && dictionary_sum == get(bytes + COMMON + 8, 8) &&
+      length <= HEADS * HEAD && is_sound(binaries))
+    s = unpack_dictionary(binaries, dictionary, packed, length, diag);
+  return s == CB_ERR_FORMAT ? cb_fail(diag, s, "'%s' is damaged; build it anew", path) : s;
 }
 
 enum cb_status cb_binaries_open(struct cb_binaries **out, const char *path, struct cb_diag *diag) {
@@ -118,6 +126,7 @@ enum cb_status cb_binaries_open(struct cb_binaries **out, const char *path, stru
 void cb_binaries_close(struct cb_binaries *binaries) {
   if (!binaries) return;
   cb_file_unmap(&binaries->file);
+  cb_free(binaries->dictionary);
   cb_free(binaries);
 }
 
@@ -198,20 +207,15 @@ static const char *entry_of(const struct cb_binaries *binaries, struct cb_hash k
 
 int cb_binaries_has(const struct cb_binaries *binaries, struct cb_hash key) { return entry_of(binaries, key) != NULL; }
 
-/* Exactly `length` bytes. 0: they are not. */
-static int unpack(const struct cb_binaries *binaries, const char *packed, size_t packed_length, unsigned char *bytes,
-                  size_t length) {
-  z_stream stream = {.next_in = (Bytef *)(uintptr_t)packed,
-                     .avail_in = (uInt)packed_length,
-                     .next_out = bytes,
-                     .avail_out = (uInt)length};
-  if (inflateInit(&stream) != Z_OK) return 0;
-  int result = inflate(&stream, Z_FINISH);
-  if (result == Z_NEED_DICT &&
-      inflateSetDictionary(&stream, (const Bytef *)binaries->dictionary, binaries->dictionary_length) == Z_OK)
-    result = inflate(&stream, Z_FINISH);
-  inflateEnd(&stream);
-  return result == Z_STREAM_END && stream.total_out == length;
+/* Exactly `length` bytes. CB_ERR_FORMAT: they are not; CB_ERR_MEMORY. */
+static enum cb_status unpack(const struct cb_binaries *binaries, const char *packed, size_t packed_length,
+                             unsigned char *bytes, size_t length) {
+  ZSTD_DCtx *context = ZSTD_createDCtx();
+  if (!context) return CB_ERR_MEMORY;
+  const size_t got = ZSTD_decompress_usingDict(context, bytes, length, packed, packed_length, binaries->dictionary,
+                                               binaries->dictionary_length);
+  ZSTD_freeDCtx(context);
+  return got == length ? CB_OK : CB_ERR_FORMAT;
 }
 
 enum cb_status cb_binaries_get(const struct cb_binaries *binaries, struct cb_hash key, unsigned char **cubin,
@@ -224,14 +228,17 @@ enum cb_status cb_binaries_get(const struct cb_binaries *binaries, struct cb_has
   const size_t room = (size_t)get(entry + 28, 4);
   unsigned char *bytes = cb_alloc(room + 1, 1);
   if (!bytes) return cb_fail_memory(diag, "a binary", room);
-  if (XXH3_64bits(packed, packed_length) == get(entry + 32, 8) &&
-      unpack(binaries, packed, packed_length, bytes, room)) {
+  enum cb_status s = CB_ERR_FORMAT;
+  if (XXH3_64bits(packed, packed_length) == get(entry + 32, 8))
+    s = unpack(binaries, packed, packed_length, bytes, room);
+  if (!s) {
     *cubin = bytes;
     *length = room;
     return CB_OK;
   }
   cb_free(bytes);
-  return cb_fail(diag, CB_ERR_FORMAT, "a binary that the library brings is damaged");
+  if (s == CB_ERR_MEMORY) return cb_fail_memory(diag, "unpacking a binary", room);
+  return cb_fail(diag, s, "a binary that the library brings is damaged");
 }
 
 /* ---- writing */
@@ -248,68 +255,77 @@ static void make_dictionary(struct cb_text *dictionary, const struct cb_binary *
   }
 }
 
-/* Into `bytes`, which has room for *length, and then says how many there are. 0: no memory. */
-static int pack(unsigned char *bytes, uLongf *length, const struct cb_binary *binary,
-                const struct cb_text *dictionary) {
-  z_stream stream = {.next_in = (Bytef *)(uintptr_t)binary->cubin,
-                     .avail_in = (uInt)binary->length,
-                     .next_out = bytes,
-                     .avail_out = (uInt)*length};
-  int result =
-      deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, MAX_WBITS, MAX_MEM_LEVEL, Z_DEFAULT_STRATEGY);
-  if (result != Z_OK) return 0;
-  result = deflateSetDictionary(&stream, (const Bytef *)cb_text_string(dictionary), (uInt)dictionary->length);
-  if (result == Z_OK) result = deflate(&stream, Z_FINISH);
-  *length = stream.total_out;
-  deflateEnd(&stream);
-  return result == Z_STREAM_END;
+/* What packs: with the dictionary, or, for the dictionary itself, without. NULL: no memory. */
+static ZSTD_CCtx *open_packer(const struct cb_text *dictionary) {
+  ZSTD_CCtx *packer = ZSTD_createCCtx();
+  int is_good = packer && !ZSTD_isError(ZSTD_CCtx_setParameter(packer, ZSTD_c_compressionLevel, LEVEL));
+  if (is_good && dictionary)
+    is_good = !ZSTD_isError(ZSTD_CCtx_loadDictionary(packer, cb_text_string(dictionary), dictionary->length));
+  if (is_good) return packer;
+  ZSTD_freeCCtx(packer);
+  return NULL;
 }
 
-/* Its entry, and its bytes to the end of `all`, in which `first` bytes of the file come before. */
-static enum cb_status add_binary(struct cb_text *entries, struct cb_text *all, size_t first,
-                                 const struct cb_text *dictionary, const struct cb_binary *binary,
-                                 struct cb_diag *diag) {
-  uLongf packed = compressBound((uLong)binary->length) + 64;
-  unsigned char *bytes = cb_alloc(packed, 1);
-  if (!bytes || !pack(bytes, &packed, binary, dictionary)) {
-    cb_free(bytes);
-    return cb_fail_memory(diag, "a packed binary", packed);
-  }
+/* To the end of `all`. Returns how many bytes; 0: no memory. */
+static size_t pack(struct cb_text *all, ZSTD_CCtx *packer, const void *bytes, size_t length) {
+  const size_t room = ZSTD_compressBound(length);
+  char *packed = cb_alloc(room, 1);
+  const size_t got = packer && packed ? ZSTD_compress2(packer, packed, room, bytes, length) : 0;
+  const int is_good = packer && packed && !ZSTD_isError(got);
+  if (is_good) cb_text_add_bytes(all, packed, got);
+  cb_free(packed);
+  return is_good && !all->failed ? got : 0;
+}
+
+/* Its entry, and its bytes to the end of `all`, in which `first` bytes of the file come before. 0: no memory. */
+static int add_binary(struct cb_text *entries, struct cb_text *all, size_t first, ZSTD_CCtx *packer,
+                      const struct cb_binary *binary) {
+  const size_t place = all->length, packed = pack(all, packer, binary->cubin, binary->length);
+  if (!packed) return 0;
   put_hash(entries, binary->key);
-  put(entries, first + all->length, 8);
+  put(entries, first + place, 8);
   put(entries, packed, 4);
   put(entries, binary->length, 4);
-  put(entries, XXH3_64bits(bytes, packed), 8);
+  put(entries, XXH3_64bits(all->bytes + place, packed), 8);
   put_words(entries, binary->name, NAME);
-  cb_text_add_bytes(all, (const char *)bytes, packed);
-  cb_free(bytes);
-  return CB_OK;
+  return 1;
+}
+
+static void add_text(struct cb_text *file, const struct cb_text *part) {
+  if (part->length) cb_text_add_bytes(file, part->bytes, part->length);
+}
+
+static void add_head(struct cb_text *file, const char *arch, int count, const struct cb_text *entries,
+                     const struct cb_text *packed, size_t dictionary_length) {
+  cb_text_add_bytes(file, magic, sizeof magic);
+  put(file, VERSION, 4);
+  put(file, (uint64_t)count, 4);
+  put_words(file, arch, ARCH);
+  put_hash(file, cb_hash_bytes(entries->bytes ? entries->bytes : "", entries->length));
+  put(file, packed->length, 4);
+  put(file, dictionary_length, 4);
+  put(file, XXH3_64bits(cb_text_string(packed), packed->length), 8);
 }
 
 enum cb_status cb_binaries_write(struct cb_text *file, const char *arch, struct cb_binary *binaries, int count,
                                  struct cb_diag *diag) {
-  struct cb_text entries = {0}, all = {0}, dictionary = {0};
-  enum cb_status s = CB_OK;
-  qsort(binaries, (size_t)count, sizeof *binaries, by_key);
+  struct cb_text entries = {0}, all = {0}, dictionary = {0}, packed = {0};
   make_dictionary(&dictionary, binaries, count);
-  const size_t first = HEADER + (size_t)count * ENTRY + dictionary.length;
-  for (int i = 0; i < count && !s; i++) s = add_binary(&entries, &all, first, &dictionary, &binaries[i], diag);
-  if (!s) {
-    cb_text_add_bytes(file, magic, sizeof magic);
-    put(file, VERSION, 4);
-    put(file, (uint64_t)count, 4);
-    put_words(file, arch, ARCH);
-    put_hash(file, cb_hash_bytes(entries.bytes ? entries.bytes : "", entries.length));
-    put(file, dictionary.length, 4);
-    put(file, XXH3_64bits(cb_text_string(&dictionary), dictionary.length), 8);
-    cb_text_add_bytes(file, entries.bytes ? entries.bytes : "", entries.length);
-    cb_text_add_bytes(file, cb_text_string(&dictionary), dictionary.length);
-    cb_text_add_bytes(file, all.bytes ? all.bytes : "", all.length);
-    if (file->failed || entries.failed || all.failed || dictionary.failed)
-      s = cb_fail_memory(diag, "a file of binaries", first + all.length);
-  }
+  qsort(binaries, (size_t)count, sizeof *binaries, by_key);
+  ZSTD_CCtx *plain = open_packer(NULL), *packer = dictionary.failed ? NULL : open_packer(&dictionary);
+  int is_good = pack(&packed, plain, cb_text_string(&dictionary), dictionary.length) > 0;
+  const size_t first = HEADER + (size_t)count * ENTRY + packed.length;
+  for (int i = 0; i < count && is_good; i++) is_good = add_binary(&entries, &all, first, packer, &binaries[i]);
+  add_head(file, arch, count, &entries, &packed, dictionary.length);
+  add_text(file, &entries);
+  add_text(file, &packed);
+  add_text(file, &all);
+  is_good = is_good && !file->failed && !entries.failed;
+  ZSTD_freeCCtx(plain);
+  ZSTD_freeCCtx(packer);
   cb_text_release(&entries);
   cb_text_release(&all);
   cb_text_release(&dictionary);
-  return s;
+  cb_text_release(&packed);
+  return is_good ? CB_OK : cb_fail_memory(diag, "a file of binaries", first);
 }

@@ -4,9 +4,9 @@
  * library has another hash, so a file that does not belong to it is of no use and does no harm.
  *
  *   file   = "CBGENBIN" u32 version u32 count  arch (16 bytes, zeros behind it)  checksum (16)
- *            u32 length of the dictionary  u64 XXH3 of it  entry*  dictionary  binary*
+ *            u32 packed and u32 unpacked length of the dictionary  u64 XXH3 of it, packed  entry*  dictionary  binary*
  *   entry  = key (16)  u64 place  u32 packed  u32 length  u64 XXH3 of the packed bytes  name (88, zeros behind it)
- *   binary = zlib's form of a cubin, packed with the dictionary: what cubins have in common, the heads of two of them
+ *   binary = a cubin in a frame of zstd, packed with the dictionary: what cubins have in common, the heads of some
  *
  * Numbers are little-endian, entries ascend by their keys, places count from the file's begin; the checksum is the hash
  * (base/hash.h) of all entries. */

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The split `crux`: part 0 or 1 is the hot part (analysis/chunks.h), as dense unfolding or sparse encoding, and part 2
  * the rest. Which encoding is MatXtract's formula, with what this project stores: columns as offsets, and no place of
- * values for each block. Which shares are hot is what takes the fewest bytes of nine points, unless the caller says. */
+ * values for each block. Which shares are hot the caller says; or what was trained for the GPU
+ * (analysis/choose/shares.h); or it is what takes the fewest bytes of nine points. */
 #include "analysis/layouts/du/options.h"
 
+#include "analysis/choose/shares.h"
 #include "base/integers.h"
 
 enum { DU_PART, SE_PART, COLD_PART, PARTS };
@@ -99,11 +101,10 @@ static int list_points(struct point points[9], const int64_t *settings) {
 
 /* The point with the fewest bytes. `all`: what the matrix takes without a hot part; -1: the hot part is wanted in any
  * case. With no better point the extraction is empty. */
-static enum cb_status choose_point(struct extraction *best, struct point *chosen, const struct cb_csr *csr,
-                                   const struct cb_options *options, int64_t all, struct cb_diag *diag) {
+static enum cb_status choose_point(struct extraction *best, struct point *chosen, const struct point *points, int count,
+                                   const struct cb_csr *csr, const struct cb_options *options, int64_t all,
+                                   struct cb_diag *diag) {
   const struct cb_types types = cb_precision_types((enum cb_precision)options->type);
-  struct point points[9];
-  const int count = list_points(points, cb_settings(options, &cb_layout_du));
   int64_t least = all;
   *best = (struct extraction){0};
   for (int i = 0; i < count; i++) {
@@ -126,6 +127,40 @@ static enum cb_status choose_point(struct extraction *best, struct point *chosen
   return CB_OK;
 }
 
+/* What the GPU's table says, where neither share is the caller's. */
+static enum cb_status predict_point(struct point *point, const struct cb_csr *csr, const struct cb_shares_table *table,
+                                    struct cb_diag *diag) {
+  struct cb_shares_profile profile;
+  struct cb_shares_features features;
+  const enum cb_status s = cb_shares_profile(&profile, csr, diag);
+  if (s) return s;
+  cb_shares_describe(&features, &profile);
+  const struct cb_shares shares = cb_shares_predict(table, &features);
+  *point = (struct point){shares.cols, shares.rows};
+  if (shares.rows) return CB_OK;
+  return cb_fail(diag, CB_ERR_UNSUPPORTED,
+                 "on %s nothing is predicted to be gained from frequent columns and their rows; use another recipe, or "
+                 "set 'crux-cols' and 'crux-rows'",
+                 table->model);
+}
+
+static enum cb_status find_extraction(struct extraction *best, struct point *chosen, const struct cb_csr *csr,
+                                      const struct cb_options *options, const struct cb_target *target,
+                                      struct cb_diag *diag) {
+  const int64_t *settings = cb_settings(options, &cb_layout_du);
+  const int64_t value = (int64_t)cb_type_size(cb_precision_types((enum cb_precision)options->type).matrix);
+  const struct cb_shares_table *table =
+      settings[CRUX_COLS] || settings[CRUX_ROWS] ? NULL : cb_shares_table_find(target->model, value);
+  const int is_sure = table || (settings[CRUX_COLS] && settings[CRUX_ROWS]);
+  struct point points[9];
+  int count = 1;
+  const enum cb_status s = table ? predict_point(points, csr, table, diag) : CB_OK;
+  *best = (struct extraction){0};
+  if (s) return s;
+  if (!table) count = list_points(points, settings);
+  return choose_point(best, chosen, points, count, csr, options, is_sure ? -1 : csr->nnz * (value + OFFSET), diag);
+}
+
 /* ---- the split */
 
 static void divide_rows(const struct cb_csr *csr, const struct cb_crux *crux, unsigned char hot,
@@ -140,13 +175,9 @@ static enum cb_status divide_crux(const struct cb_part *part, const struct cb_op
                                   const struct cb_target *target, struct cb_division *division, struct cb_text *facts,
                                   struct cb_diag *diag) {
   const int64_t *settings = cb_settings(options, &cb_layout_du);
-  const struct cb_types types = cb_precision_types((enum cb_precision)options->type);
-  const int asked = settings[CRUX_COLS] && settings[CRUX_ROWS];
-  const int64_t all = asked ? -1 : part->csr->nnz * ((int64_t)cb_type_size(types.matrix) + OFFSET);
   struct extraction best;
   struct point chosen = {0};
-  (void)target;
-  const enum cb_status s = choose_point(&best, &chosen, part->csr, options, all, diag);
+  const enum cb_status s = find_extraction(&best, &chosen, part->csr, options, target, diag);
   if (s) return s;
   if (!best.order)
     return cb_fail(diag, CB_ERR_UNSUPPORTED,
