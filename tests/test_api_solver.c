@@ -29,7 +29,9 @@ static void every_form_solves(void **state) {
     const char *form;
     int blocks;
   } forms[] = {{"grid", 0}, {"grid", 3}, {"cluster", 0}, {"cluster", 1},
-               {"cluster", 5}, {"cluster", 16}, {"block", 0}, {"grid+steps", 2}};
+               {"cluster", 5}, {"cluster", 16}, {"block", 0}, {"grid+steps", 2},
+               {"cluster+resident", 0}, {"cluster+resident", 1}, {"cluster+resident", 5}, {"cluster+steps+resident", 16},
+               {"block+resident", 0}, {"block+resident+steps", 1}};
   static const struct {
     const char *matrix, *settings;
     enum kind kind;
@@ -43,6 +45,7 @@ static void every_form_solves(void **state) {
       for (int m = systems[i].kind == UNSYMMETRIC; m < 2; m++) {
         cbgen_solver_options options = with_diagonal(&bed, (k + (size_t)m) % 2);
         double norm;
+        if (strstr(systems[i].settings, "merge") && strstr(forms[k].form, "resident")) continue; /* it has carry slots */
         options.program_form = forms[k].form;
         options.thread_blocks = forms[k].blocks;
         start_from(&bed, 0.125);

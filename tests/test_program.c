@@ -15,7 +15,7 @@ static const char *const methods[] = {"cg", "bicgstab"}, *const other_methods[] 
 
 /* The program's text for a matrix in a form, or why there is none. */
 static enum cb_status text_in_form(struct cb_text *text, const char *matrix, const char *settings,
-                                   const struct cb_program *program, const struct cb_program_form *form, int *threads,
+                                   const struct cb_program *program, const struct cb_program_form *form, struct cb_program_shape *shape,
                                    struct cb_diag *diag) {
   struct product product = product_of(matrix, settings);
   const struct cb_plan *plan = product.plan;
@@ -38,7 +38,7 @@ static enum cb_status text_in_form(struct cb_text *text, const char *matrix, con
                                              .sizes = {.restart = 20, .block_size = 3},
                                              .vector = plan->vector_type,
                                              .sum = plan->sum_type};
-  const enum cb_status s = cb_program_text(text, &request, threads, diag);
+  const enum cb_status s = cb_program_text(text, &request, shape, diag);
   product_release(&product);
   return s;
 }
@@ -46,8 +46,8 @@ static enum cb_status text_in_form(struct cb_text *text, const char *matrix, con
 static enum cb_status text_of(struct cb_text *text, const char *matrix, const char *settings,
                               const struct cb_program *program, struct cb_diag *diag) {
   const struct cb_program_form grid = {.kind = CB_PROGRAM_GRID};
-  int threads;
-  return text_in_form(text, matrix, settings, program, &grid, &threads, diag);
+  struct cb_program_shape shape;
+  return text_in_form(text, matrix, settings, program, &grid, &shape, diag);
 }
 
 /* ---- what a text is made of */
@@ -174,9 +174,9 @@ static void no_form_spills(void **state) {
     for (form.groups = 4;; form.groups--) {
       struct cb_text text = {0};
       struct cb_diag diag = {0};
-      int threads;
+      struct cb_program_shape shape;
       assert_ok(text_in_form(&text, compiled[i].matrix, compiled[i].settings, cb_program_find(methods[i % 2], 1), &form,
-                             &threads, &diag));
+                             &shape, &diag));
       if (cb_compile_fitting(&made, nvrtc, cb_text_string(&text), "program", &options, &diag))
         fail_msg("%s: %s", compiled[i].settings, diag.message);
       const int spilled = made.spilled_bytes;
@@ -263,10 +263,10 @@ static void no_batch_spills(void **state) {
     struct cb_compiled made;
     struct cb_text text = {0};
     struct cb_diag diag = {0};
-    int threads;
+    struct cb_program_shape shape;
     request.program = cb_program_find(i % 2 ? "bicgstab" : "cg", i % 3 > 0);
-    if (cb_batch_text(&text, &request, &threads, &diag)) fail_msg("%s", diag.message);
-    assert_int_equal(threads, 256);
+    if (cb_batch_text(&text, &request, &shape, &diag)) fail_msg("%s", diag.message);
+    assert_int_equal(shape.threads, 256);
     if (cb_compile_fitting(&made, nvrtc, cb_text_string(&text), "batch", &options, &diag)) fail_msg("%s", diag.message);
     assert_int_equal(made.spilled_bytes, 0);
     cb_compiled_release(&made);
