@@ -432,7 +432,8 @@ static const char *products_text(struct writer *writer) {
                          writer->spread ? "end_block" : cb_writer_number(&writer->base, request->launches[i].blocks));
     cb_scope_placeholder(&scope, "number", cb_writer_number(&writer->base, i));
     cb_scope_placeholder(&scope, "arrays", cb_text_string(&writer->product.arguments[i]));
-    if (writer->groups > 1) cb_scope_section(&scope, "groups");
+    if (writer->spread) cb_scope_section(&scope, "spread");
+    else if (writer->groups > 1) cb_scope_section(&scope, "groups");
     else if (writer->product.shares) cb_scope_section(&scope, "shares");
     expand(writer, &text, "product", &scope);
   }
@@ -720,6 +721,7 @@ static void choose(struct writer *writer) {
   if (request->form.resident && !writer->base.status) writer->base.status = plan_resident(writer);
   /* What few thread blocks read again and again may stay in their L1, if no fence empties it. */
   if (request->form.kind == CB_PROGRAM_BLOCK || writer->spread) cb_word_instead(&writer->product.regions, "load_stream", "load");
+  if (writer->spread && !writer->base.status) writer->base.status = cb_product_template(&writer->product, writer->base.diag);
   if (writer->groups == 1) return;
   cb_word_instead(&writer->product.regions, "threadIdx.x", "virtual_thread()");
   cb_word_instead(&writer->product.functions, "threadIdx.x", "virtual_thread()");
