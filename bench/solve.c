@@ -204,7 +204,7 @@ struct timing {
 /* "cluster:8": a form and its thread blocks. */
 static enum cb_status solver_for(struct bed *bed, const char *method, int iterations, double tolerance, const char *form,
                                  cbgen_solver **solver) {
-  char name[16];
+  char name[40];
   const char *colon = strchr(form, ':');
   snprintf(name, sizeof name, "%.*s", (int)strcspn(form, ":"), form);
   const cbgen_solver_options options = {.struct_size = sizeof options,
