@@ -3,7 +3,7 @@
 # Everything that needs a GPU, in one call, with the tool that bench/pack_gpu.sh put into .gpu/. Ends with a short table.
 #
 #   bench/gpu.sh [STEP…]      check bench sanitize, unless steps are named; also: calibrate tune bench32 atomics recipes
-#                             examples python pycalls setup warm coldstart update devpack solve lp heads complex petsc api soak campaign ncu paper
+#                             examples python pycalls pysolve setup warm coldstart update devpack solve lp heads complex petsc api soak campaign ncu paper
 #
 #   check      small matrices of every form and type: compile, multiply, compare        check.txt
 #              with the oracle, and some with the emulation bit by bit
@@ -17,6 +17,7 @@
 #   examples   the programs of examples/, against cuSPARSE                              examples.md
 #   python     the Python package with CuPy, PyTorch, Numba; its example                python.md
 #   pycalls    what a product costs the host from Python: CuPy, PyTorch (bench/python_calls.py)    pycalls.md pycalls.jsonl
+#   pysolve    solvers from Python beside cupyx.scipy.sparse.linalg (bench/python_solvers.py), about 60 s    pysolve.md pysolve.jsonl
 #   setup      set-up of the generated matrices by an ordinary search (bench plans all recipes)    setup.jsonl setup.md
 #   warm       set-up, cold and from the cache, part by part; new values                warm.txt warm.jsonl
 #   coldstart  first products: nothing in the cache, families that come with the library, both tiers, beside csr-alg1
@@ -512,6 +513,11 @@ for step in $steps; do
       CBGEN_LIBRARY=$PWD/.gpu/libcbgen.so.0.1 CBGEN_CALLS=$PWD/.gpu/_calls.abi3.so timeout -k 5 "${PYTHON_SECONDS:-150}" \
         "${PYTHON:-python3}" bench/python_calls.py --json "$out/pycalls.jsonl" 2>&1 | tee "$out/pycalls.md"
       say "pycalls: exit status ${PIPESTATUS[0]}" ;;
+    pysolve)
+      # shellcheck disable=SC2086 # a list of words
+      CBGEN_LIBRARY=$PWD/.gpu/libcbgen.so.0.1 CBGEN_CALLS=$PWD/.gpu/_calls.abi3.so timeout -k 5 "${PYTHON_SECONDS:-150}" \
+        "${PYTHON:-python3}" bench/python_solvers.py --json "$out/pysolve.jsonl" ${PYSOLVE_SYSTEMS:-} 2>&1 | tee "$out/pysolve.md"
+      say "pysolve: exit status ${PIPESTATUS[0]}" ;;
     setup)
       list_matrices | grep '^generate:' >"$out/generated.txt"
       timeout -k 5 "${WARM_SECONDS:-240}" "$cbgen" bench -q --json --no-baselines "@$out/generated.txt" >"$out/setup.jsonl"

@@ -4,7 +4,8 @@
  *   bench_solve [--forms auto,grid,grid:66,cluster:8,block,…] [--recipe NAME] [--check 1] [--json FILE]
  *               [METHOD:MATRIX…]
  *
- * MATRIX: a file, or generate:SHAPE. A form may say how many thread blocks it has. With --check 1 each system is
+ * MATRIX: a file, or generate:SHAPE. A form may say how many thread blocks it has; one that a system does not have is
+ * passed over, and the line says why. With --check 1 each system is
  * solved once and nothing is timed: for compute-sanitizer. METHOD batch: a thousand systems of the matrix's pattern by
  * cbgen_solve_batch (cg), and one after the other.
  *
@@ -204,7 +205,7 @@ struct timing {
 /* "cluster:8": a form and its thread blocks. */
 static enum cb_status solver_for(struct bed *bed, const char *method, int iterations, double tolerance, const char *form,
                                  cbgen_solver **solver) {
-  char name[16];
+  char name[40];
   const char *colon = strchr(form, ':');
   snprintf(name, sizeof name, "%.*s", (int)strcspn(form, ":"), form);
   const cbgen_solver_options options = {.struct_size = sizeof options,
@@ -393,7 +394,7 @@ static double floor_of(const struct bed *bed, const char *method) {
 static void print(struct bed *bed, const char *method, const char *name, const char *form, const struct timing *timing,
                   const char *solution) {
   const double floor = floor_of(bed, method), graph = timing->vendor[VENDOR_GRAPH];
-  printf("%-9s %-30.30s %9lld %10lld %-10s %9.2f %9.2f %9.2f %9.2f %6.2f %9.2f %9.2f  %s\n", method, name,
+  printf("%-9s %-30.30s %9lld %10lld %-24s %9.2f %9.2f %9.2f %9.2f %6.2f %9.2f %9.2f  %s\n", method, name,
          (long long)bed->csr.rows, (long long)bed->csr.nnz, form, timing->solver, timing->parts,
          timing->vendor[VENDOR_FROM_HOST], graph, graph > 0 ? timing->solver / graph : 0, timing->product, floor, solution);
   fflush(stdout);
@@ -416,6 +417,11 @@ static enum cb_status measure(struct bed *bed, const char *method, const char *n
   enum cb_status s = solver_for(bed, method, 1, 1e-8, form, &solver);
   timing->first = 1e3 * (cb_seconds() - start);
   cbgen_solver_free(solver);
+  if ((s == CB_ERR_UNSUPPORTED || s == CB_ERR_LIMIT) && strcmp(form, "auto") != 0) { /* the others are measured */
+    printf("%-9s %-30.30s without %s: %s\n", method, name, form, bed->diag.message);
+    bed->diag = (struct cb_diag){0};
+    return CB_OK;
+  }
   if (!s && !bed->only_checks) s = time_iteration(bed, method, form, &timing->solver);
   if (!s) s = check_solution(bed, method, form, solution, sizeof solution);
   if (!s) print(bed, method, name, form, timing, solution);
@@ -630,7 +636,7 @@ int main(int count, char **words) {
   }
   FILE *json = json_path ? fopen(json_path, "w") : NULL;
   if (!bench_open(&driver, &device)) return 1;
-  printf("%-9s %-30s %9s %10s %-10s %9s %9s %9s %9s %6s %9s %9s  (us per iteration)\n", "method", "matrix", "rows", "nonzeros",
+  printf("%-9s %-30s %9s %10s %-24s %9s %9s %9s %9s %6s %9s %9s  (us per iteration)\n", "method", "matrix", "rows", "nonzeros",
          "form", "solver", "parts", "vendor", "graph", "share", "product", "floor");
   for (int i = 0; word == count && standard[i]; i++) good &= run_one(device, standard[i], recipe, forms, only_checks, json);
   for (; word < count; word++) good &= run_one(device, words[word], recipe, forms, only_checks, json);

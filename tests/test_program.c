@@ -5,6 +5,7 @@
 #include "tests/support.h"
 
 #include "codegen/program/batch.h"
+#include "codegen/program/form.h"
 #include "codegen/program/program.h"
 #include "codegen/program/stages.h"
 #include "codegen/source.h"
@@ -15,7 +16,7 @@ static const char *const methods[] = {"cg", "bicgstab"}, *const other_methods[] 
 
 /* The program's text for a matrix in a form, or why there is none. */
 static enum cb_status text_in_form(struct cb_text *text, const char *matrix, const char *settings,
-                                   const struct cb_program *program, const struct cb_program_form *form, int *threads,
+                                   const struct cb_program *program, const struct cb_program_form *form, struct cb_program_shape *shape,
                                    struct cb_diag *diag) {
   struct product product = product_of(matrix, settings);
   const struct cb_plan *plan = product.plan;
@@ -38,7 +39,7 @@ static enum cb_status text_in_form(struct cb_text *text, const char *matrix, con
                                              .sizes = {.restart = 20, .block_size = 3},
                                              .vector = plan->vector_type,
                                              .sum = plan->sum_type};
-  const enum cb_status s = cb_program_text(text, &request, threads, diag);
+  const enum cb_status s = cb_program_text(text, &request, shape, diag);
   product_release(&product);
   return s;
 }
@@ -46,8 +47,8 @@ static enum cb_status text_in_form(struct cb_text *text, const char *matrix, con
 static enum cb_status text_of(struct cb_text *text, const char *matrix, const char *settings,
                               const struct cb_program *program, struct cb_diag *diag) {
   const struct cb_program_form grid = {.kind = CB_PROGRAM_GRID};
-  int threads;
-  return text_in_form(text, matrix, settings, program, &grid, &threads, diag);
+  struct cb_program_shape shape;
+  return text_in_form(text, matrix, settings, program, &grid, &shape, diag);
 }
 
 /* ---- what a text is made of */
@@ -174,9 +175,9 @@ static void no_form_spills(void **state) {
     for (form.groups = 4;; form.groups--) {
       struct cb_text text = {0};
       struct cb_diag diag = {0};
-      int threads;
+      struct cb_program_shape shape;
       assert_ok(text_in_form(&text, compiled[i].matrix, compiled[i].settings, cb_program_find(methods[i % 2], 1), &form,
-                             &threads, &diag));
+                             &shape, &diag));
       if (cb_compile_fitting(&made, nvrtc, cb_text_string(&text), "program", &options, &diag))
         fail_msg("%s: %s", compiled[i].settings, diag.message);
       const int spilled = made.spilled_bytes;
@@ -187,6 +188,110 @@ static void no_form_spills(void **state) {
     }
   }
   cb_nvrtc_close(nvrtc);
+}
+
+/* Vectors in shared memory: an iteration has no fence of the cluster, and no barrier of it but where the first product's
+ * rows are found, x goes back, and all begin and end. */
+static void resident_vectors_need_no_fences(void **state) {
+  static const struct {
+    const char *matrix, *settings, *method;
+    int kind, blocks;
+  } cases[] = {{"stencil7,n=12", "recipe=dia", "cg", CB_DIAGONAL, 8},
+               {"fe3,n=9", "recipe=blocks", "bicgstab", CB_PLAIN, 16},
+               {"random,rows=3000,cols=3000,density=0.01", "recipe=sell type=f32", "minres", CB_DIAGONAL, 3}};
+  struct cb_nvrtc *nvrtc = open_nvrtc();
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const struct cb_program_form form = {
+        .kind = CB_PROGRAM_CLUSTER, .resident = 1, .blocks = cases[i].blocks, .groups = 1, .room = 227 << 10};
+    const struct cb_nvrtc_options options = {.arch = "sm_90", .strict = 1, .ptx = 1};
+    struct cb_program_shape shape;
+    struct cb_compiled made;
+    struct cb_text text = {0};
+    struct cb_diag diag = {0};
+    assert_ok(text_in_form(&text, cases[i].matrix, cases[i].settings, cb_program_find(cases[i].method, cases[i].kind),
+                           &form, &shape, &diag));
+    assert_true(shape.dynamic_shared > 0 && shape.dynamic_shared < form.room);
+    if (cb_compile_fitting(&made, nvrtc, cb_text_string(&text), "program", &options, &diag)) fail_msg("%s", diag.message);
+    if (made.spilled_bytes) fail_msg("%s: %d bytes", cases[i].method, made.spilled_bytes);
+    assert_null(strstr(made.ptx, "fence.acq_rel"));
+    assert_null(strstr(made.ptx, "acquire.cluster"));
+    assert_int_equal(count_of(made.ptx, "barrier.cluster.wait"), 4);
+    assert_non_null(strstr(made.ptx, "st.async"));
+    assert_null(strstr(made.ptx, "L1::no_allocate")); /* the matrix stays in L1 */
+    cb_compiled_release(&made);
+    cb_text_release(&text);
+  }
+  cb_nvrtc_close(nvrtc);
+}
+
+/* One thread block, of any architecture. */
+static void one_thread_block_has_its_vectors_at_hand(void **state) {
+  struct cb_nvrtc *nvrtc = open_nvrtc();
+  const struct cb_program_form form = {.kind = CB_PROGRAM_BLOCK, .resident = 1, .blocks = 1, .groups = 4, .room = 99 << 10};
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    const struct cb_nvrtc_options options = {.arch = arch_in_turn(i), .strict = 1};
+    struct cb_program_shape shape;
+    struct cb_compiled made;
+    struct cb_text text = {0};
+    struct cb_diag diag = {0};
+    assert_ok(text_in_form(&text, "stencil7,n=10", "recipe=dia", cb_program_find(methods[i], CB_DIAGONAL), &form, &shape, &diag));
+    assert_in_range(shape.dynamic_shared, 1000 * 8 * (i ? 10 : 7), form.room); /* all vectors, x among them, in full */
+    assert_ok(cb_nvrtc_compile(&made, nvrtc, cb_text_string(&text), "program", &options, &diag));
+    cb_compiled_release(&made);
+    cb_text_release(&text);
+  }
+  cb_nvrtc_close(nvrtc);
+}
+
+static void vectors_that_cannot_be_resident_are_refused(void **state) {
+  static const struct {
+    const char *matrix, *settings, *method;
+    enum cb_form_kind kind;
+    int64_t room;
+    enum cb_status status;
+    const char *message;
+  } cases[] = {
+      {"stencil7,n=8", "recipe=dia", "gmres", CB_PROGRAM_CLUSTER, 227 << 10, CB_ERR_UNSUPPORTED, "method 'gmres' has no"},
+      {"stencil7,n=8", "recipe=dia", "jacobi", CB_PROGRAM_CLUSTER, 227 << 10, CB_ERR_UNSUPPORTED, "method 'jacobi' has no"},
+      {"stencil7,n=8", "recipe=dia", "power", CB_PROGRAM_BLOCK, 227 << 10, CB_ERR_UNSUPPORTED, "method 'power' has no"},
+      {"stencil7,n=8", "recipe=dia", "cg", CB_PROGRAM_GRID, 227 << 10, CB_ERR_UNSUPPORTED, "'cluster' and 'block' have"},
+      {"stencil7,n=8", "recipe=merge", "cg", CB_PROGRAM_CLUSTER, 227 << 10, CB_ERR_UNSUPPORTED, "choose another recipe"},
+      {"stencil7,n=8", "recipe=dia", "cg", CB_PROGRAM_CLUSTER, 20 << 10, CB_ERR_LIMIT, "take 15360 bytes of shared memory, and a thread block has 12288"},
+      {"stencil7,n=24", "recipe=dia", "cg", CB_PROGRAM_BLOCK, 227 << 10, CB_ERR_LIMIT, "without '+resident'"}};
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const struct cb_program_form form = {.kind = cases[i].kind, .resident = 1, .blocks = 4, .room = cases[i].room};
+    struct cb_program_shape shape;
+    struct cb_text text = {0};
+    struct cb_diag diag = {0};
+    assert_int_equal(text_in_form(&text, cases[i].matrix, cases[i].settings, cb_program_find(cases[i].method, CB_PLAIN),
+                                  &form, &shape, &diag), cases[i].status);
+    if (!strstr(diag.message, cases[i].message)) fail_msg("%s", diag.message);
+    cb_text_release(&text);
+  }
+}
+
+static void forms_have_names(void **state) {
+  static const struct {
+    const char *name;
+    int is_form, kind, in_steps, resident;
+  } cases[] = {{"grid", 1, CB_PROGRAM_GRID, 0, 0}, {"graph+steps", 1, CB_PROGRAM_GRAPH, 1, 0},
+               {"cluster+resident", 1, CB_PROGRAM_CLUSTER, 0, 1}, {"block+steps+resident", 1, CB_PROGRAM_BLOCK, 1, 1},
+               {"block+resident+steps", 1, CB_PROGRAM_BLOCK, 1, 1}, {"grid+resident", 0, 0, 0, 0},
+               {"graph+resident", 0, 0, 0, 0}, {"block+steps+steps", 0, 0, 0, 0},
+               {"cluster+resident+resident", 0, 0, 0, 0}, {"cluster+", 0, 0, 0, 0}, {"cluster+resident+", 0, 0, 0, 0},
+               {"cluster+residents", 0, 0, 0, 0}, {"+resident", 0, 0, 0, 0}, {"", 0, 0, 0, 0}};
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct cb_program_form form;
+    if (cb_program_form_find(&form, cases[i].name) != cases[i].is_form) fail_msg("%s", cases[i].name);
+    if (!cases[i].is_form) continue;
+    assert_int_equal(form.kind, cases[i].kind);
+    assert_int_equal(form.in_steps, cases[i].in_steps);
+    assert_int_equal(form.resident, cases[i].resident);
+  }
 }
 
 /* They compile for an architecture, and do not spill. */
@@ -263,10 +368,10 @@ static void no_batch_spills(void **state) {
     struct cb_compiled made;
     struct cb_text text = {0};
     struct cb_diag diag = {0};
-    int threads;
+    struct cb_program_shape shape;
     request.program = cb_program_find(i % 2 ? "bicgstab" : "cg", i % 3 > 0);
-    if (cb_batch_text(&text, &request, &threads, &diag)) fail_msg("%s", diag.message);
-    assert_int_equal(threads, 256);
+    if (cb_batch_text(&text, &request, &shape, &diag)) fail_msg("%s", diag.message);
+    assert_int_equal(shape.threads, 256);
     if (cb_compile_fitting(&made, nvrtc, cb_text_string(&text), "batch", &options, &diag)) fail_msg("%s", diag.message);
     assert_int_equal(made.spilled_bytes, 0);
     cb_compiled_release(&made);
@@ -301,7 +406,9 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_recipe_has_programs_or_says_why), cmocka_unit_test(methods_have_names),
       cmocka_unit_test(sums_are_fused_where_rows_have_one_thread), cmocka_unit_test(no_program_spills),
-      cmocka_unit_test(no_form_spills), cmocka_unit_test(no_batch_spills),
+      cmocka_unit_test(no_form_spills), cmocka_unit_test(resident_vectors_need_no_fences),
+      cmocka_unit_test(one_thread_block_has_its_vectors_at_hand),
+      cmocka_unit_test(vectors_that_cannot_be_resident_are_refused), cmocka_unit_test(forms_have_names), cmocka_unit_test(no_batch_spills),
       cmocka_unit_test(stages_compile_and_do_not_spill),
       cmocka_unit_test(repeated_acts_stand_together),
       cmocka_unit_test(vectors_are_read_coherently),

@@ -3,6 +3,7 @@
 """`cbgen.linear_program`: against SciPy's linprog, in arrays of several libraries, and what it refuses."""
 import sys
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 
 import harness
 import numpy
@@ -71,6 +72,33 @@ class LinearPrograms(FakeCase):
             self.assertEqual((again.status, again.iterations), (0, 64))
             numpy.testing.assert_array_equal(content(first), expected.x)
 
+    def test_one_solver_for_many(self):
+        matrix, given = program()
+        expected = cbgen.linear_program(matrix, **given)
+        with cbgen.LinearSolver(matrix) as solver:
+            for _ in range(2):
+                found = solver.solve(**given)
+                self.assertEqual(found[2:], expected[2:])
+                numpy.testing.assert_array_equal(found.x, expected.x)
+            self.assertEqual(solver.solve(**given, maxiter=10)[2:4], (1, 10))
+            other = {**given, "cost": 2 * given["cost"]}
+            self.assertAlmostEqual(solver.solve(**other).fun, 2 * expected.fun, delta=1e-4 * abs(expected.fun))
+            with ThreadPoolExecutor(2) as pool:
+                for found in pool.map(lambda _: solver.solve(**given), range(4)):
+                    numpy.testing.assert_array_equal(found.x, expected.x)
+            self.refuses(cbgen.Error, "a tolerance is negative", lambda: solver.solve(**given, rtol=-1.0))
+        solver.close()
+        self.refuses(ValueError, "the solver is closed", lambda: solver.solve(**given))
+        with cbgen.LinearSolver(matrix, scale=False) as solver:
+            self.assertEqual(solver.solve(**given)[2:], cbgen.linear_program(matrix, **given, scale=False)[2:])
+
+    def test_certificates(self):
+        matrix, given = program()
+        given.update(cost=-numpy.ones(COLS), upper=None, row_lower=None, row_upper=None)
+        self.assertEqual(cbgen.linear_program(matrix, **given, maxiter=2000).status, 3)
+        self.assertEqual(cbgen.linear_program(matrix, **given, maxiter=2000, certificate_tolerance=1e-3).status, 3)
+        self.assertEqual(cbgen.linear_program(matrix, **given, maxiter=2000, certificate_tolerance=0).status, 1)
+
     def test_numbers_for_all(self):
         matrix, given = program()
         given["lower"], given["upper"] = 0.25, 2
@@ -108,6 +136,8 @@ class LinearPrograms(FakeCase):
         operator = cbgen.compile(matrix)
         for kind, words, more in [
             (ValueError, "maxiter is 0", {"maxiter": 0}),
+            (ValueError, "certificate_tolerance is -1", {"certificate_tolerance": -1}),
+            (cbgen.Error, "'certificate_tolerance' is inf", {"certificate_tolerance": numpy.inf}),
             (ValueError, "upper has shape", {"upper": numpy.zeros(ROWS)}),
             (ValueError, "row_upper has shape", {"row_upper": numpy.zeros(COLS)}),
             (TypeError, "row_upper is on a GPU", {"row_upper": CUPY.ndarray(given["row_upper"])}),

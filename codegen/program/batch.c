@@ -37,8 +37,8 @@ static enum cb_status product_text(struct cb_text *text, const struct cb_batch_r
   return s;
 }
 
-enum cb_status cb_batch_text(struct cb_text *text, const struct cb_batch_request *request, int *threads,
-                             struct cb_diag *diag) {
+enum cb_status cb_batch_text(struct cb_text *text, const struct cb_batch_request *request,
+                             struct cb_program_shape *shape, struct cb_diag *diag) {
   const int lanes = lanes_of(request);
   struct cb_text product = {0};
   if (request->nnz >= INT32_MAX || request->rows * lanes >= INT32_MAX - THREADS)
@@ -54,7 +54,7 @@ enum cb_status cb_batch_text(struct cb_text *text, const struct cb_batch_request
                                            .nnz = request->nnz,
                                            .vector = request->type,
                                            .sum = request->type};
-  if (!s) s = cb_program_text(text, &whole, threads, diag);
+  if (!s) s = cb_program_text(text, &whole, shape, diag);
   cb_text_release(&product);
   return s;
 }

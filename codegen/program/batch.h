@@ -16,9 +16,9 @@ struct cb_batch_request {
 /* The text of the kernel CB_PROGRAM_KERNEL. Its parameters, in order: a struct of pointers to row pointers and columns
  * (int32, from 0) and values (of all systems, one behind the other); the struct of pointers of any program, given
  * vectors and outcomes of all systems, own vectors of all thread blocks; the program's parameters; the most iterations,
- * the number of systems, and that of thread blocks, as ints. *threads: of a thread block. CB_ERR_LIMIT: rows or
+ * the number of systems, and that of thread blocks, as ints. CB_ERR_LIMIT: rows or
  * nonzeros that an int does not hold. */
-enum cb_status cb_batch_text(struct cb_text *text, const struct cb_batch_request *request, int *threads,
-                             struct cb_diag *diag);
+enum cb_status cb_batch_text(struct cb_text *text, const struct cb_batch_request *request,
+                             struct cb_program_shape *shape, struct cb_diag *diag);
 
 #endif

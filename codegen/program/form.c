@@ -27,12 +27,26 @@ enum {
   SHORT = 50        /* a vector's bytes in the matrix's: FE with 3 unknowns 86, 27-point 27, 7-point 7 */
 };
 
+/* "+steps" and "+resident", each once at most. */
+static int take_word(const char *at, struct cb_program_form *form) {
+  static const char steps[] = "+steps", resident[] = "+resident";
+  for (; *at; at++, at += strcspn(at, "+")) {
+    const size_t length = 1 + strcspn(at + 1, "+");
+    if (length == sizeof steps - 1 && !strncmp(at, steps, length) && !form->in_steps) form->in_steps = 1;
+    else if (length == sizeof resident - 1 && !strncmp(at, resident, length) && !form->resident) form->resident = 1;
+    else return 0;
+  }
+  return 1;
+}
+
 int cb_program_form_find(struct cb_program_form *form, const char *name) {
   const size_t length = strcspn(name, "+");
-  *form = (struct cb_program_form){.in_steps = !strcmp(name + length, "+steps")};
-  for (int i = 0; i < CB_PROGRAM_FORMS && (form->in_steps || !name[length]); i++) {
+  *form = (struct cb_program_form){0};
+  if (!take_word(&name[length], form)) return 0;
+  for (int i = 0; i < CB_PROGRAM_FORMS; i++) {
     form->kind = (enum cb_form_kind)i;
-    if (strlen(cb_program_form_names[i]) == length && !strncmp(name, cb_program_form_names[i], length)) return 1;
+    if (strlen(cb_program_form_names[i]) == length && !strncmp(name, cb_program_form_names[i], length))
+      return !form->resident || i == CB_PROGRAM_CLUSTER || i == CB_PROGRAM_BLOCK;
   }
   return 0;
 }
@@ -78,6 +92,7 @@ void cb_program_complete(struct cb_program_form *form, const struct cb_program_s
   const int64_t share = form->blocks ? form->blocks : size->target->multiprocessors;
   /* Where vectors are short beside the matrix, reading two in the place of one costs more than a pass over them. */
   if (size->stored_bytes > LARGE && size->stored_bytes > SHORT * size->vector_bytes) form->in_steps = 1;
+  form->room = size->target->shared_per_block;
   form->groups = (int)cb_smaller(cb_divide_up(virtual_blocks(size), share), (int64_t)FULL / size->threads);
   if (form->groups < 1) form->groups = 1;
 }

@@ -13,7 +13,8 @@ struct cb_program_size {
   int64_t stored_bytes, vector_bytes; /* the matrix; one vector */
 };
 
-/* The form of that name, "+steps" behind it for one whose vectors are made before products. 0: there is none. */
+/* The form of that name; behind it "+steps" for one whose vectors are made before products, and "+resident" for a
+ * cluster or a thread block whose vectors lie in shared memory. 0: there is none. */
 int cb_program_form_find(struct cb_program_form *form, const char *name);
 
 /* Clusters come with sm_90. */

@@ -210,6 +210,50 @@ enum cb_status cb_product_take(struct cb_product_text *product, const struct cb_
   return has_failed(product) ? cb_fail_memory(diag, "a program's text", 0) : s; /* what lacks memory lacks its parts */
 }
 
+/* ---- functions that are templates */
+
+/* Where the definition begins whose head has `at`: "CBGEN_DEVICE …", at the beginning of a line. */
+static const char *definition_above(const char *text, const char *at) {
+  static const char device[] = "CBGEN_DEVICE ";
+  while (at > text) {
+    const char *line = at;
+    while (line > text && line[-1] != '\n') line--;
+    if (!strncmp(line, device, sizeof device - 1)) return line;
+    if (line == text || !strchr(" \t", *line)) return NULL;
+    at = line - 1;
+  }
+  return NULL;
+}
+
+static int make_templates(struct cb_text *text) {
+  static const char vectors[] = "const Vectors &";
+  struct cb_text made = {0};
+  const char *whole = cb_text_string(text), *from = whole, *head = NULL;
+  for (const char *at; (at = strstr(from, vectors)); from = at + sizeof vectors - 1) {
+    const char *definition = definition_above(whole, at);
+    if (!definition) break;
+    if (definition != head) { /* one of several parameters has the prefix already */
+      add_range(&made, from, definition);
+      cb_text_add_string(&made, "template <class V> ");
+      from = definition;
+    }
+    head = definition;
+    add_range(&made, from, at);
+    cb_text_add_string(&made, "const V &");
+  }
+  const int all = !strstr(from, vectors);
+  cb_text_add_string(&made, from);
+  made.failed |= text->failed;
+  cb_text_release(text);
+  *text = made;
+  return all;
+}
+
+enum cb_status cb_product_template(struct cb_product_text *product, struct cb_diag *diag) {
+  if (make_templates(&product->regions) && make_templates(&product->functions)) return CB_OK;
+  return fail_text("function heads that are known", diag);
+}
+
 void cb_product_text_release(struct cb_product_text *product) {
   cb_text_release(&product->vectors);
   cb_text_release(&product->load_x);

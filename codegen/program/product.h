@@ -29,6 +29,9 @@ struct cb_product_text {
 /* CB_ERR_UNSUPPORTED: the text is not one that this version writes. */
 enum cb_status cb_product_take(struct cb_product_text *product, const struct cb_program_request *request,
                                struct cb_diag *diag);
+/* Functions that take a struct Vectors take any struct that is one, and with it that struct's own load_x and
+ * commit_step. CB_ERR_UNSUPPORTED: some have another head than all that this version writes. */
+enum cb_status cb_product_template(struct cb_product_text *product, struct cb_diag *diag);
 void cb_product_text_release(struct cb_product_text *product);
 
 #endif

@@ -26,6 +26,8 @@
  *             multiprocessors' shared memory
  *   block     one thread block, which has only itself to wait for
  *
+ * The latter two may have their vectors in shared memory for the whole solution: resident.h.
+ *
  * A fourth form, "graph", is several kernels around the operator's own products, none of which is the matrix's: stages.h.
  *
  * Each thread block takes a share of the virtual thread blocks that the product's launches have, several of them side
@@ -185,6 +187,8 @@ struct cb_program_form {
   int blocks;  /* thread blocks; 0: as many as there is room for. A cluster has at most CB_PROGRAM_CLUSTER_BLOCKS */
   int groups;  /* virtual thread blocks that a thread block computes side by side, if they share no memory; 0: 1 */
   int in_steps; /* vectors are made before a product, never in it */
+  int resident; /* of a cluster with `blocks`, or one thread block: vectors lie in shared memory (resident.h) */
+  int64_t room; /* of which a thread block may have so many bytes */
 };
 
 enum { CB_PROGRAM_CLUSTER_BLOCKS = 16 };
@@ -207,6 +211,12 @@ struct cb_program_request {
   enum cb_type vector, sum;
 };
 
+/* The kernel's thread blocks. */
+struct cb_program_shape {
+  int threads;        /* the product's times the groups that there are */
+  int dynamic_shared; /* bytes that it has beside those of the product's launches; these alone if those have none */
+};
+
 /* The kernel's name. */
 #define CB_PROGRAM_KERNEL "cbgen_program"
 
@@ -218,9 +228,9 @@ struct cb_program_request {
  *     counters;
  *   the parameters, as numbers of the sums' type; the most iterations, and the number of thread blocks, as ints.
  *
- * *threads: of its thread blocks, the product's times the groups that there are. CB_ERR_UNSUPPORTED: launches of
- * different sizes, or a text that no program can be made from. */
-enum cb_status cb_program_text(struct cb_text *text, const struct cb_program_request *request, int *threads,
+ * CB_ERR_UNSUPPORTED: launches of different sizes, or a text that no program can be made from; cb_resident_plan. */
+enum cb_status cb_program_text(struct cb_text *text, const struct cb_program_request *request,
+                               struct cb_program_shape *shape,
                                struct cb_diag *diag);
 
 /* Elements from one vector of a basis to the next. */

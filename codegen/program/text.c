@@ -8,6 +8,7 @@
 #include "codegen/expand.h"
 #include "codegen/program/product.h"
 #include "codegen/program/program.h"
+#include "codegen/program/resident.h"
 #include "codegen/program/stages.h"
 #include "codegen/program/writer.h"
 #include "codegen/source.h"
@@ -29,6 +30,9 @@ struct writer {
   int aligned; /* steps go through rows as the product does */
   int groups;
   int unmet;   /* a step has written vectors, and thread blocks have not met since */
+  int spread;  /* vectors lie in the shared memory of a cluster */
+  int shared;  /* of which so many have been shared since all have met */
+  struct cb_resident resident;
 };
 
 int64_t cb_program_stride(int64_t rows) { return cb_round_up(rows, 32); }
@@ -101,6 +105,49 @@ static void expand(struct writer *writer, struct cb_text *text, const char *defi
   else writer->base.status = cb_expand_definition(text, "program", definition, scope, writer->base.diag);
 }
 
+/* What goes to other thread blocks, of vectors that statements write. */
+static void add_shares(struct writer *writer, struct cb_text *text, const struct cb_statements *statements,
+                       const struct cb_row_text *row, const char *meeting) {
+  for (int i = 0; i < statements->names_count && writer->spread; i++) {
+    const struct cb_name *name = &statements->names[i];
+    if ((name->kind != CB_NAME_OUT && name->kind != CB_NAME_INOUT) ||
+        !cb_resident_is_whole(&writer->resident, name->name))
+      continue;
+    cb_text_add(text, "%sshare(%s%s_ + row, int(row), %s);\n", row->indent, row->pointers, name->name, meeting);
+    writer->shared++;
+  }
+}
+
+/* What the function of a meeting is told: whether all see what any has stored; of a cluster with vectors in shared
+ * memory, how many have been shared. */
+static const char *seen(struct writer *writer, int all) {
+  if (!writer->spread) return all ? "true" : "false";
+  const int shared = writer->shared;
+  writer->shared = 0;
+  return cb_writer_number(&writer->base, shared);
+}
+
+/* A meeting without sums. */
+static const char *meet(struct writer *writer) {
+  return writer->spread ? cb_arena_format(&writer->base.arena, "meet_all<%d>(pointers, meeting, blocks);", writer->shared)
+                        : "meet_all(pointers, meeting, blocks);";
+}
+
+/* A loop over a thread's rows with this body. */
+static void add_loop(struct writer *writer, struct cb_text *text, struct cb_text *body, struct cb_scope *scope) {
+  cb_writer_cut(body);
+  cb_scope_placeholder(scope, "statements", cb_writer_keep(&writer->base, body));
+  if (writer->aligned) {
+    cb_scope_section(scope, "aligned");
+    cb_scope_placeholder(scope, "virtual_blocks",
+                         writer->spread ? "end_block"
+                                        : cb_writer_number(&writer->base, writer->request->launches[0].blocks));
+  } else if (writer->spread) {
+    cb_scope_section(scope, "listed");
+  }
+  expand(writer, text, "rows", scope);
+}
+
 static void add_rows(struct writer *writer, struct cb_text *text, const char *of_step) {
   const struct cb_statement_types types = {writer->request->vector, writer->request->sum};
   const struct cb_row_text row = cb_writer_row(&types);
@@ -110,19 +157,16 @@ static void add_rows(struct writer *writer, struct cb_text *text, const char *of
   if (!statements) return;
   const int sums = cb_writer_sums(statements);
   cb_emit_row(&body, statements, &row);
-  cb_writer_cut(&body);
-  cb_scope_placeholder(&scope, "statements", cb_writer_keep(&writer->base, &body));
-  if (writer->aligned) cb_scope_section(&scope, "aligned");
-  if (writer->aligned)
-    cb_scope_placeholder(&scope, "virtual_blocks", cb_writer_number(&writer->base, writer->request->launches[0].blocks));
+  add_shares(writer, &body, statements, &row, "meeting");
   if (sums) {
     cb_scope_section(&scope, "sums");
     cb_scope_placeholder(&scope, "count", cb_writer_number(&writer->base, sums));
     cb_scope_placeholder(&scope, "results", cb_writer_results(&writer->base, statements, "        ", "sums"));
+    cb_scope_placeholder(&scope, "seen", seen(writer, 1));
   }
   writer->unmet = !sums;
   cb_free(statements);
-  expand(writer, text, "rows", &scope);
+  add_loop(writer, text, &body, &scope);
 }
 
 /* ---- sections */
@@ -131,7 +175,7 @@ static void add_rows(struct writer *writer, struct cb_text *text, const char *of
 static void add_meeting(struct writer *writer, struct cb_text *text, const char *indent,
                         const struct cb_section *next) {
   const int makes = next->before && !has_blend(writer, next); /* then all meet behind that */
-  if (writer->unmet && !makes) cb_text_add(text, "%smeet_all(pointers, meeting, blocks);\n", indent);
+  if (writer->unmet && (!makes || writer->shared)) cb_text_add(text, "%s%s\n", indent, meet(writer));
 }
 
 /* From here on section `next` follows. */
@@ -221,20 +265,69 @@ static int reads_others(struct writer *writer, const struct cb_section *section)
   return 1;
 }
 
+/* Copies own rows of a vector between where the caller has it, or the solver in device memory, and shared memory. */
+static void add_copy(struct writer *writer, struct cb_text *text, const char *vector, int back) {
+  struct cb_text body = {0};
+  struct cb_scope scope = {0};
+  cb_text_add(&body, "          store_vector(%s.%s_ + row, load_vector(%s.%s_ + row));\n", back ? "given" : "pointers",
+              vector, back ? "pointers" : "given", vector);
+  add_loop(writer, text, &body, &scope);
+}
+
+/* Where resident vectors lie: those that are whole, or the others. */
+static const char *places_text(struct writer *writer, int whole, const char *indent) {
+  struct cb_text text = {0};
+  for (int i = 0; i < writer->resident.count; i++) {
+    const struct cb_resident_vector *vector = &writer->resident.vectors[i];
+    if (vector->is_whole == whole)
+      cb_text_add(&text, "%spointers.%s_ = shared_at<vector_t>(%lld)%s;\n", indent, vector->name, (long long)vector->at,
+                  whole ? "" : " - first_own");
+  }
+  cb_writer_cut(&text);
+  return cb_writer_keep(&writer->base, &text);
+}
+
+/* Behind the first product of a cluster. */
+static void add_own_vectors(struct writer *writer, struct cb_text *text, const struct cb_section *section) {
+  struct cb_scope scope = {0};
+  struct cb_text copies = {0};
+  add_copy(writer, &copies, CB_RESIDENT_X, 0);
+  add_copy(writer, &copies, section->to, 0);
+  cb_writer_cut(&copies);
+  cb_scope_placeholder(&scope, "near", places_text(writer, 0, "        "));
+  cb_scope_placeholder(&scope, "copies", cb_writer_keep(&writer->base, &copies));
+  expand(writer, text, "own_vectors", &scope);
+}
+
+/* What rows that are committed share of the vector that is made in the product. */
+static void count_made(struct writer *writer, const struct cb_section *section) {
+  struct cb_statements *statements;
+  struct blend blend;
+  struct cb_text text = {0};
+  const struct cb_row_text row = {.indent = "", .pointers = ""};
+  if (is_blended(writer, section, &statements, &blend)) add_shares(writer, &text, statements, &row, "");
+  cb_free(statements);
+  cb_text_release(&text);
+}
+
 /* Behind a product: the sums that its rows have given, or a barrier alone. */
 static void add_sums(struct writer *writer, struct cb_text *text, const struct cb_section *section) {
+  const int is_first = section == writer->request->program->sections;
   if (!section->from) return;
+  if (writer->spread && is_first) add_own_vectors(writer, text, section);
+  if (writer->spread && is_first && !section->sums) return;
   if (section->sums && writer->fused) {
     struct cb_statements *statements = cb_writer_parse(&writer->base, section->sums);
     if (!statements) return;
     /* Its steps read nothing but what the same thread has written. */
     const int aligned = writer->aligned && !reads_others(writer, section);
-    cb_text_add(text, "      add_all<%s>(terms, pointers, meeting, blocks);\n", aligned ? "false" : "true");
+    if (writer->spread) count_made(writer, section);
+    cb_text_add(text, "      add_all<%s>(terms, pointers, meeting, blocks);\n", seen(writer, !aligned));
     cb_text_add(text, "%s\n", cb_writer_results(&writer->base, statements, "      ", "terms"));
     cb_free(statements);
     return;
   }
-  cb_text_add_string(text, "      meet_all(pointers, meeting, blocks);\n");
+  cb_text_add(text, "      %s\n", meet(writer));
   if (section->sums) add_rows(writer, text, section->sums);
 }
 
@@ -246,7 +339,7 @@ static const char *sections_text(struct writer *writer) {
     const int last = i + 1 == program->sections_count;
     if (last) cb_text_add_string(&text, "    {\n");
     else cb_text_add(&text, "    if (section == %d) {\n", i);
-    writer->unmet = 0;
+    writer->unmet = writer->shared = 0;
     add_sums(writer, &text, section);
     for (int k = 0; k < CB_MOST_STEPS && section->steps[k].kind && !writer->base.status; k++)
       add_step(writer, &text, &section->steps[k]);
@@ -274,6 +367,17 @@ static const char *vector(struct writer *writer, const char *name) {
   return name ? cb_arena_format(&writer->base.arena, "pointers.%s_", name) : "nullptr";
 }
 
+/* The last product is of x where the caller has it. */
+static void add_leave_x(struct writer *writer, struct cb_text *text) {
+  struct cb_scope scope = {0};
+  struct cb_text copy = {0};
+  add_copy(writer, &copy, CB_RESIDENT_X, 1);
+  cb_writer_cut(&copy);
+  cb_scope_placeholder(&scope, "leave", cb_writer_keep(&writer->base, &copy));
+  if (writer->spread) cb_scope_section(&scope, "spread");
+  expand(writer, text, "leave_x", &scope);
+}
+
 /* Which vectors a section multiplies, and what is done before. */
 static const char *choices_text(struct writer *writer) {
   const struct cb_program *program = writer->request->program;
@@ -283,12 +387,16 @@ static const char *choices_text(struct writer *writer) {
     struct cb_statements *statements;
     struct blend blend;
     cb_text_add(&text, "    if (section == %d) {\n", i);
+    writer->shared = 0;
     if (is_blended(writer, section, &statements, &blend)) {
       add_blend(&text, section, &blend);
     } else {
+      const int leaves = writer->request->form.resident && i + 1 == program->sections_count;
       if (section->before) add_rows(writer, &text, section->before);
-      if (section->before) cb_text_add_string(&text, "      meet_all(pointers, meeting, blocks);\n");
-      cb_text_add(&text, "      from = %s;\n", vector(writer, section->from));
+      if (section->before && (!leaves || writer->shared)) cb_text_add(&text, "      %s\n", meet(writer));
+      if (leaves) add_leave_x(writer, &text);
+      cb_text_add(&text, "      from = %s;\n", leaves ? "given." CB_RESIDENT_X "_" : vector(writer, section->from));
+      if (writer->spread && writer->blended) cb_text_add_string(&text, "      old = from;\n"); /* that there is all of */
     }
     cb_text_add(&text, "      to = %s;\n    }\n", vector(writer, section->to));
     cb_free(statements);
@@ -320,10 +428,12 @@ static const char *products_text(struct writer *writer) {
   for (int i = 0; i < request->launches_count; i++) {
     struct cb_scope scope = {0};
     if (i) cb_text_add_string(&text, "    meet_all(pointers, meeting, blocks);\n");
-    cb_scope_placeholder(&scope, "blocks", cb_writer_number(&writer->base, request->launches[i].blocks));
+    cb_scope_placeholder(&scope, "blocks",
+                         writer->spread ? "end_block" : cb_writer_number(&writer->base, request->launches[i].blocks));
     cb_scope_placeholder(&scope, "number", cb_writer_number(&writer->base, i));
     cb_scope_placeholder(&scope, "arrays", cb_text_string(&writer->product.arguments[i]));
-    if (writer->groups > 1) cb_scope_section(&scope, "groups");
+    if (writer->spread) cb_scope_section(&scope, "spread");
+    else if (writer->groups > 1) cb_scope_section(&scope, "groups");
     else if (writer->product.shares) cb_scope_section(&scope, "shares");
     expand(writer, &text, "product", &scope);
   }
@@ -356,6 +466,7 @@ static void add_commit(struct writer *writer, struct cb_text *text, const struct
   if (makes) {
     cb_text_add(text, "    sum_t %s_ = sum_t(load_vector(step.old + row));\n", section->from);
     cb_emit_row(text, statements, &row);
+    add_shares(writer, text, statements, &row, "step.meeting");
   }
   if (sums) {
     row.indent = makes ? "      " : "    ";
@@ -416,6 +527,19 @@ static const char *step_scalars(struct writer *writer, const char *before, const
 
 static int has_blocks(const struct cb_program *program) { return cb_writer_has(program->given, "inverse"); }
 
+static void add_spread(struct writer *writer, struct cb_scope *scope) {
+  const struct cb_resident *resident = &writer->resident;
+  cb_scope_section(scope, "spread");
+  cb_scope_placeholder(scope, "cluster_blocks", cb_writer_number(&writer->base, writer->request->form.blocks));
+  cb_scope_placeholder(scope, "reads", cb_writer_number(&writer->base, resident->reads));
+  cb_scope_placeholder(scope, "commits", cb_writer_number(&writer->base, resident->commits));
+  cb_scope_placeholder(scope, "readers", cb_writer_number(&writer->base, resident->readers));
+  cb_scope_placeholder(scope, "room", cb_writer_number(&writer->base, resident->room));
+  if (writer->aligned) return;
+  cb_scope_section(scope, "listed");
+  cb_scope_placeholder(scope, "own_rows", cb_writer_number(&writer->base, resident->own_rows));
+}
+
 static void add_before(struct writer *writer, struct cb_text *text) {
   struct cb_scope scope = {0};
   const int threads = writer->request->launches[0].threads;
@@ -427,6 +551,8 @@ static void add_before(struct writer *writer, struct cb_text *text) {
   cb_scope_placeholder(&scope, "members", step_scalars(writer, "  sum_t ", "_;\n"));
   if (writer->groups > 1) cb_scope_section(&scope, "groups");
   if (writer->blended) cb_scope_section(&scope, "blended");
+  if (writer->blended || writer->spread) cb_scope_section(&scope, "own_x");
+  if (writer->spread) add_spread(writer, &scope);
   cb_scope_placeholder(&scope, "rows", cb_writer_number(&writer->base, writer->request->rows));
   cb_scope_placeholder(&scope, "vectors", cb_writer_vectors(&writer->base));
   if (has_blocks(writer->request->program)) {
@@ -475,6 +601,21 @@ static const char *of_system(struct writer *writer) {
   return cb_writer_keep(&writer->base, &text);
 }
 
+static void add_resident(struct writer *writer, struct cb_scope *scope) {
+  struct cb_text take = {0};
+  cb_scope_section(scope, "resident");
+  cb_scope_placeholder(scope, "whole_vectors", places_text(writer, 1, "  "));
+  if (writer->spread) {
+    cb_scope_section(scope, "spread");
+    cb_scope_placeholder(scope, "virtual_blocks",
+                         cb_writer_number(&writer->base, writer->request->launches[0].blocks));
+    return;
+  }
+  add_copy(writer, &take, CB_RESIDENT_X, 0);
+  cb_writer_cut(&take);
+  cb_scope_placeholder(scope, "take_x", cb_writer_keep(&writer->base, &take));
+}
+
 static void add_kernel(struct writer *writer, struct cb_text *text) {
   const struct cb_program *program = writer->request->program;
   const int usual = program->blocks_per_sm ? program->blocks_per_sm : BLOCKS_PER_SM;
@@ -507,9 +648,11 @@ static void add_kernel(struct writer *writer, struct cb_text *text) {
     cb_scope_placeholder(&scope, "of_system", of_system(writer));
     cb_scope_placeholder(&scope, "nonzeros", cb_writer_number(&writer->base, writer->request->nnz));
   }
-  if (writer->request->form.kind == CB_PROGRAM_CLUSTER) cb_scope_section(&scope, "cluster");
-  if (writer->request->form.kind == CB_PROGRAM_CLUSTER)
+  if (writer->request->form.kind == CB_PROGRAM_CLUSTER && !writer->spread) {
+    cb_scope_section(&scope, "cluster");
     cb_scope_placeholder(&scope, "most_sums", cb_writer_number(&writer->base, most_sums(writer, 0)));
+  }
+  if (writer->request->form.resident) add_resident(writer, &scope);
   if (writer->groups > 1) cb_scope_section(&scope, "groups");
   if (writer->aligned) cb_scope_section(&scope, "aligned");
   expand(writer, text, "kernel", &scope);
@@ -531,6 +674,9 @@ static enum cb_status check(const struct cb_program_request *request, struct cb_
   if (!request->launches_count || request->launches_count > CB_PROGRAM_LAUNCHES)
     return cb_fail(diag, CB_ERR_UNSUPPORTED, "a program takes products of 1 to %d launches, not %d", CB_PROGRAM_LAUNCHES,
                    request->launches_count);
+  if (request->form.resident && request->form.kind != CB_PROGRAM_BLOCK &&
+      (request->form.kind != CB_PROGRAM_CLUSTER || request->form.blocks < 1))
+    return cb_fail(diag, CB_ERR_UNSUPPORTED, "program forms 'cluster' and 'block' have '+resident', and no others");
   for (int i = 1; i < request->launches_count; i++)
     if (request->launches[i].threads != request->launches[0].threads)
       return cb_fail(diag, CB_ERR_UNSUPPORTED,
@@ -549,6 +695,20 @@ static int groups_of(const struct writer *writer) {
   return groups;
 }
 
+/* Each row is committed once, all of x is read by load_x, and nothing else lies in shared memory. */
+static enum cb_status plan_resident(struct writer *writer) {
+  const struct cb_program_request *request = writer->request;
+  const int64_t share = cb_divide_up(request->launches[0].blocks, (int64_t)cb_larger(request->form.blocks, 1));
+  const int64_t even = cb_divide_up(request->rows, (int64_t)cb_larger(request->form.blocks, 1));
+  const int64_t rows = writer->aligned ? share * request->launches[0].threads : 3 * even / 2 + 64;
+  if (!writer->fused || request->launches_count > 1 || writer->product.shares || !writer->product.load_x.length)
+    return cb_fail(writer->base.diag, CB_ERR_UNSUPPORTED,
+                   "vectors cannot lie in shared memory beside this product: choose another recipe, or a program form "
+                   "without '+resident'");
+  return cb_resident_plan(&writer->resident, request, rows < request->rows ? rows : request->rows, writer->blended,
+                          writer->base.diag);
+}
+
 static void choose(struct writer *writer) {
   const struct cb_program_request *request = writer->request;
   const struct cb_program *program = request->program;
@@ -557,8 +717,11 @@ static void choose(struct writer *writer) {
   writer->aligned = writer->fused && writer->product.aligned && request->launches_count == 1 &&
                     request->launches[0].blocks * request->launches[0].threads >= request->rows;
   for (int i = 0; i < program->sections_count; i++) writer->blended |= has_blend(writer, &program->sections[i]);
-  /* What one thread block reads again and again may stay in its L1. */
-  if (request->form.kind == CB_PROGRAM_BLOCK) cb_word_instead(&writer->product.regions, "load_stream", "load");
+  writer->spread = request->form.resident && request->form.kind == CB_PROGRAM_CLUSTER;
+  if (request->form.resident && !writer->base.status) writer->base.status = plan_resident(writer);
+  /* What few thread blocks read again and again may stay in their L1, if no fence empties it. */
+  if (request->form.kind == CB_PROGRAM_BLOCK || writer->spread) cb_word_instead(&writer->product.regions, "load_stream", "load");
+  if (writer->spread && !writer->base.status) writer->base.status = cb_product_template(&writer->product, writer->base.diag);
   if (writer->groups == 1) return;
   cb_word_instead(&writer->product.regions, "threadIdx.x", "virtual_thread()");
   cb_word_instead(&writer->product.functions, "threadIdx.x", "virtual_thread()");
@@ -568,14 +731,18 @@ static void write(struct writer *writer, struct cb_text *body) {
   struct cb_text kernel = {0};
   struct cb_scope scope = {0}, basis = {0};
   choose(writer);
+  if (writer->base.status) return;
   add_kernel(writer, &kernel);
   cb_text_add_string(body, cb_text_string(&writer->product.vectors));
-  if (!writer->blended) cb_text_add_string(body, cb_text_string(&writer->product.load_x));
+  if (!writer->blended && !writer->spread) cb_text_add_string(body, cb_text_string(&writer->product.load_x));
   add_before(writer, body);
   cb_text_add_string(body, cb_text_string(&writer->product.regions));
   cb_text_add_string(body, cb_text_string(&writer->product.functions));
   cb_scope_placeholder(&scope, "most_sums", cb_writer_number(&writer->base, most_sums(writer, 0)));
-  cb_scope_section(&scope, is_batch(writer) ? "block" : cb_program_form_names[writer->request->form.kind]);
+  if (writer->spread && !writer->aligned) cb_scope_section(&scope, "listed");
+  cb_scope_section(&scope, writer->spread     ? "spread"
+                           : is_batch(writer) ? "block"
+                                              : cb_program_form_names[writer->request->form.kind]);
   expand(writer, body, "functions", &scope);
   if (writer->request->program->basis && !writer->base.status)
     writer->base.status = cb_expand_definition(body, "steps", "basis", &basis, writer->base.diag);
@@ -609,8 +776,8 @@ static void drop_unused(struct cb_text *text) {
 
 const char *const cb_program_form_names[] = {"grid", "cluster", "block", "graph", NULL};
 
-enum cb_status cb_program_text(struct cb_text *text, const struct cb_program_request *request, int *threads,
-                               struct cb_diag *diag) {
+enum cb_status cb_program_text(struct cb_text *text, const struct cb_program_request *request,
+                               struct cb_program_shape *shape, struct cb_diag *diag) {
   struct writer writer = {.base = {.program = request->program,
                                    .vector = request->vector,
                                    .sum = request->sum,
@@ -622,7 +789,7 @@ enum cb_status cb_program_text(struct cb_text *text, const struct cb_program_req
   if (!s) {
     write(&writer, &body);
     s = writer.base.status;
-    *threads = writer.groups * request->launches[0].threads;
+    *shape = (struct cb_program_shape){writer.groups * request->launches[0].threads, (int)writer.resident.bytes};
   }
   /* Statements call functions that stand in front of all that uses them. */
   if (!s) s = cb_emit_statement_functions(&functions, cb_text_string(&body), diag);

@@ -99,16 +99,17 @@ static enum cb_status build(struct cbgen_batch *batch, struct cb_request *reques
   const struct cb_view *view = &request->host;
   struct cb_compiled compiled = {0};
   struct cb_text text = {0};
-  int canonical, threads = 0;
+  struct cb_program_shape shape = {0};
+  int canonical;
   enum cb_status s = cb_request_host(request, diag);
   if (!s) s = cb_view_check(view, &canonical, diag);
   if (!s && (view->rows != view->cols || !view->rows))
     s = cb_fail(diag, CB_ERR_ARGUMENT, "batches take square matrices with rows; this one has %lld rows and %lld columns",
                 (long long)view->rows, (long long)view->cols);
   const struct cb_batch_request asked = {batch->program, view->rows, view->nnz, batch->type};
-  if (!s) s = cb_batch_text(&text, &asked, &threads, diag);
+  if (!s) s = cb_batch_text(&text, &asked, &shape, diag);
   if (!s) s = cb_solver_binary(batch->session, cb_context_cache(request->context), &text, 0, &compiled, diag);
-  if (!s) s = load(batch, view, &compiled, threads, diag);
+  if (!s) s = load(batch, view, &compiled, shape.threads, diag);
   cb_compiled_release(&compiled);
   cb_text_release(&text);
   return s;

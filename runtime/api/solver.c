@@ -206,7 +206,8 @@ static enum cb_status choose_form(const cbgen_solver *solver, const struct cb_im
   }
   if (!cb_program_form_find(form, name ? name : cb_program_form_names[CB_PROGRAM_GRID]))
     return cb_fail(diag, CB_ERR_ARGUMENT,
-                   "there is no program form '%.60s'; there are grid, cluster, block and graph, and each with '+steps'", name);
+                   "there is no program form '%.60s'; there are grid, cluster, block and graph, each with '+steps', and cluster and "
+                   "block with '+resident'", name);
   form->blocks = blocks;
   if (!cb_program_form_exists(form->kind, target))
     return cb_fail(diag, CB_ERR_UNSUPPORTED, "program form 'cluster' needs sm_90 or later; this GPU is %s", target->arch);
@@ -225,12 +226,12 @@ static struct cb_program_sizes sizes_of(const cbgen_solver *solver) {
 
 /* Text and binary; with fewer threads to a thread block if a thread lacks registers. */
 static enum cb_status find_fitting(cbgen_solver *solver, const struct cb_image *image, struct cb_program_form *form,
-                                   int *threads, struct cb_compiled *compiled, struct cb_diag *diag) {
+                                   struct cb_program_shape *shape, struct cb_compiled *compiled, struct cb_diag *diag) {
   enum { HALF = 512 /* threads: where a multiprocessor has more registers for each than fewer of them could use */ };
   for (;;) {
     const struct cb_program_sizes sizes = sizes_of(solver);
-    enum cb_status s = cb_solver_text(&solver->source, image, solver->program, form, &sizes, threads, diag);
-    const int groups = *threads / image->launches[0].threads, is_full = groups > 1 && *threads > HALF;
+    enum cb_status s = cb_solver_text(&solver->source, image, solver->program, form, &sizes, shape, diag);
+    const int groups = shape->threads / image->launches[0].threads, is_full = groups > 1 && shape->threads > HALF;
     if (!s) s = find_binary(solver->op->shared, &solver->source, is_full, compiled, diag);
     if (s || !compiled->spilled_bytes || !is_full) return s;
     form->groups = groups - 1;
@@ -244,9 +245,9 @@ static enum cb_status build(cbgen_solver *solver, const struct cb_image *image, 
   const struct cb_shared *shared = solver->op->shared;
   struct cb_compiled compiled = {0};
   struct cb_program_form form;
-  int threads = 0;
+  struct cb_program_shape shape = {0};
   enum cb_status s = choose_form(solver, image, &form, diag);
-  if (!s) s = find_fitting(solver, image, &form, &threads, &compiled, diag);
+  if (!s) s = find_fitting(solver, image, &form, &shape, &compiled, diag);
   const struct cb_solver_parts parts = {.device = shared->session->device,
                                         .op = solver->op->op,
                                         .image = image,
@@ -254,7 +255,7 @@ static enum cb_status build(cbgen_solver *solver, const struct cb_image *image, 
                                         .sizes = sizes_of(solver),
                                         .cubin = compiled.cubin,
                                         .form = form,
-                                        .threads = threads};
+                                        .shape = shape};
   if (!s) s = cb_solver_load(&solver->solver, &parts, diag);
   cb_compiled_release(&compiled);
   return s;

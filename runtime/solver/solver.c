@@ -51,8 +51,8 @@ static int count_names(const char *const *names) { /* NULL ends them */
 /* ---- text */
 
 enum cb_status cb_solver_text(struct cb_text *text, const struct cb_image *image, const struct cb_program *program,
-                              const struct cb_program_form *form, const struct cb_program_sizes *sizes, int *threads,
-                              struct cb_diag *diag) {
+                              const struct cb_program_form *form, const struct cb_program_sizes *sizes,
+                              struct cb_program_shape *shape, struct cb_diag *diag) {
   struct cb_program_launch *launches = cb_calloc((size_t)image->launches_count + 1, sizeof *launches);
   if (!launches) return cb_fail_memory(diag, "a program", (uint64_t)image->launches_count * sizeof *launches);
   for (int i = 0; i < image->launches_count; i++)
@@ -68,7 +68,7 @@ enum cb_status cb_solver_text(struct cb_text *text, const struct cb_image *image
                                              .sizes = *sizes,
                                              .vector = image->vector_type,
                                              .sum = image->sum_type};
-  const enum cb_status s = cb_program_text(text, &request, threads, diag);
+  const enum cb_status s = cb_program_text(text, &request, shape, diag);
   cb_free(launches);
   return s;
 }
@@ -142,7 +142,7 @@ static enum cb_status choose_blocks(struct cb_solver *solver, const struct cb_so
       "ask how many thread blocks a multiprocessor holds");
   if (s) return s;
   const int64_t room = (int64_t)each * solver->device->target.multiprocessors;
-  const int groups = parts->threads / image->launches[0].threads, wanted = parts->form.blocks;
+  const int groups = parts->shape.threads / image->launches[0].threads, wanted = parts->form.blocks;
   int64_t work = cb_divide_up(image->rows, (int64_t)solver->threads);
   for (int i = 0; i < image->launches_count; i++)
     work = cb_larger(work, cb_divide_up(image->launches[i].blocks, (int64_t)groups));
@@ -207,9 +207,10 @@ static enum cb_status fill(struct cb_solver *solver, const struct cb_solver_part
   solver->program = parts->program;
   note_sizes(solver, parts);
   solver->form = parts->form.kind;
-  solver->threads = (unsigned)parts->threads;
+  solver->threads = (unsigned)parts->shape.threads;
   solver->blocks = (unsigned)parts->form.blocks;
   solver->sum_is_f32 = image->sum_type == CB_F32;
+  solver->shared_bytes = (unsigned)parts->shape.dynamic_shared;
   for (int i = 0; i < image->launches_count; i++)
     if (image->launches[i].dynamic_shared > solver->shared_bytes)
       solver->shared_bytes = (unsigned)image->launches[i].dynamic_shared;

@@ -20,8 +20,8 @@ struct cb_solver;
 /* `image`: of the operator's specialised kernels, with their text (cb_image_specialise makes its numbers from a
  * family's).  CB_ERR_UNSUPPORTED: cb_program_text. */
 enum cb_status cb_solver_text(struct cb_text *text, const struct cb_image *image, const struct cb_program *program,
-                              const struct cb_program_form *form, const struct cb_program_sizes *sizes, int *threads,
-                              struct cb_diag *diag);
+                              const struct cb_program_form *form, const struct cb_program_sizes *sizes,
+                              struct cb_program_shape *shape, struct cb_diag *diag);
 
 /* What its form is chosen by. */
 struct cb_program_size cb_solver_size(const struct cb_image *image, const struct cb_target *target);
@@ -35,7 +35,7 @@ struct cb_solver_parts {
   const void *cubin;
   struct cb_program_form form; /* that of the text. Of a grid without `blocks`: as many thread blocks as the product has
                                 * work for, and the GPU has room for */
-  int threads;                 /* of the text */
+  struct cb_program_shape shape; /* of the text */
 };
 
 /* Makes the device's context current for the time of the call. CB_ERR_UNSUPPORTED: the driver or the GPU has no

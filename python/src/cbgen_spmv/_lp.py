@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from contextlib import ExitStack
 from ctypes import byref
 from typing import Any, List, NamedTuple, Optional, Tuple
@@ -42,47 +43,127 @@ STATUS = {_abi.Reason.CONVERGED: 0, _abi.Reason.ITERATIONS: 1, _abi.Reason.BREAK
           _abi.Reason.PRIMAL_INFEASIBLE: 2, _abi.Reason.DUAL_INFEASIBLE: 3}
 
 
-def linear_program(A: Any, cost: Any, *, row_lower: Any = None, row_upper: Any = None, lower: Any = None,
-                   upper: Any = None, x0: Any = None, y0: Any = None, rtol: float = 1e-6, atol: float = 1e-6,
-                   maxiter: Optional[int] = None, scale: bool = True, stream: Any = None) -> LinearResult:
+def linear_program(A: Any, cost: Any, *, scale: bool = True, **how: Any) -> LinearResult:
     """Minimises cost @ x where row_lower <= A @ x <= row_upper and lower <= x <= upper, on the GPU.
+
+    A, scale: as of LinearSolver, whose `solve` the rest is for: row_lower=None, row_upper=None, lower=None, upper=None,
+        x0=None, y0=None, rtol=1e-6, atol=1e-6, maxiter=None, certificate_tolerance=None, stream=None.
+    """
+    with LinearSolver(A, scale=scale) as solver:
+        return solver.solve(cost, **how)
+
+
+class LinearSolver:
+    """Linear programs with one matrix. Its kernels and scales are made once, at the first solution; later ones, and those
+    of other threads and streams at the same time, have vectors of their own and nothing to make.
 
     A: a cbgen.Operator, whose transpose is compiled when first asked for, or a matrix, which is compiled first. Vectors
         of float64 or float32.
-    cost: shape (cols,) or (cols, 1), of the operator's dtype: NumPy, CuPy, PyTorch … The other vectors are of the same
-        kind; of NumPy also one number for all entries.
-    row_lower, row_upper: bounds of the rows; None: there are none. Equal ones make an equation.
-    lower, upper: bounds of x; None: 0, and none. All may be infinite.
-    x0, y0: the first guess of x and of the rows' multipliers, which stay as they are; None: zeros.
-    rtol, atol: it is solved when residuals are at most atol + rtol times the size of what they are measured against,
-        and the values of x and y are as near to each other.
-    maxiter: the most iterations; None: 100000. Of two products each.
     scale: rows and columns are scaled first (cbgen_lp_scales), which most programs need; of an operator that keeps its
-        matrix, in CSR.
-    stream: as of Operator.multiply. The call waits for the solution.
+        matrix, in CSR. New values of the operator keep the scales that there are.
     """
-    if maxiter is not None and maxiter < 1:
-        raise ValueError(f"maxiter is {maxiter}; it is at least 1")
-    operator = A if isinstance(A, Operator) else compile(A)
-    options = _abi.LpOptions(struct_size=ctypes.sizeof(_abi.LpOptions), relative_tolerance=rtol,
-                             absolute_tolerance=atol, max_iterations=maxiter or 0)
-    if rtol == 0 and atol == 0:
-        options.absolute_tolerance = numpy.finfo(numpy.float64).tiny ** 0.5
-    with ExitStack() as stack:
-        work = Work(operator, cost, stream, stack)
-        rows, cols = operator.shape
-        problem = _abi.LpProblem(ctypes.sizeof(_abi.LpProblem), work.given("cost", cost, cols),
-                                 work.given("lower", lower, cols), work.given("upper", upper, cols),
-                                 work.given("row_lower", row_lower, rows), work.given("row_upper", row_upper, rows))
-        x, x_there = work.found("x0", x0, cols)
-        y, y_there = work.found("y0", y0, rows)
-        if scale:
-            options.row_scales, options.column_scales = work.scales()
-        result = work.run(options, problem, x_there, y_there)
-        work.fetch(x, x_there)
-        work.fetch(y, y_there)
-    return LinearResult(x, y, STATUS[_abi.Reason(result.reason)], result.iterations, result.primal_residual,
-                        result.dual_residual, result.primal_value, result.dual_value)
+
+    def __init__(self, A: Any, *, scale: bool = True) -> None:
+        self.operator = A if isinstance(A, Operator) else compile(A)
+        self._stack, self._lock, self._scale = ExitStack(), threading.Lock(), scale
+        self._scales: Tuple[Optional[int], Optional[int]] = (None, None)
+        self._first: Optional[ctypes.c_void_p] = None
+        self._closed = False
+
+    def __enter__(self) -> LinearSolver:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Gives the GPU's memory back. May be called again; no solution may be running."""
+        with self._lock:
+            self._closed, self._first = True, None
+            self._stack.close()
+
+    def solve(self, cost: Any, *, row_lower: Any = None, row_upper: Any = None, lower: Any = None, upper: Any = None,
+              x0: Any = None, y0: Any = None, rtol: float = 1e-6, atol: float = 1e-6, maxiter: Optional[int] = None,
+              certificate_tolerance: Optional[float] = None, stream: Any = None) -> LinearResult:
+        """Minimises cost @ x where row_lower <= A @ x <= row_upper and lower <= x <= upper.
+
+        cost: shape (cols,) or (cols, 1), of the operator's dtype: NumPy, CuPy, PyTorch … The other vectors are of the
+            same kind; of NumPy also one number for all entries.
+        row_lower, row_upper: bounds of the rows; None: there are none. Equal ones make an equation.
+        lower, upper: bounds of x; None: 0, and none. All may be infinite.
+        x0, y0: the first guess of x and of the rows' multipliers, which stay as they are; None: zeros.
+        rtol, atol: it is solved when residuals are at most atol + rtol times the size of what they are measured
+            against, and the values of x and y are as near to each other.
+        maxiter: the most iterations; None: 100000. Of two products each.
+        certificate_tolerance: what a certificate that there is no solution may lack against what it is worth; None:
+            1e-8, or 1e-3 with sums of float32; 0: none is looked for.
+        stream: as of Operator.multiply. The call waits for the solution.
+        """
+        if maxiter is not None and maxiter < 1:
+            raise ValueError(f"maxiter is {maxiter}; it is at least 1")
+        if certificate_tolerance is not None and certificate_tolerance < 0:
+            raise ValueError(f"certificate_tolerance is {certificate_tolerance}; it is not below 0")
+        options = _abi.LpOptions(struct_size=ctypes.sizeof(_abi.LpOptions), relative_tolerance=rtol,
+                                 absolute_tolerance=atol, max_iterations=maxiter or 0)
+        if certificate_tolerance is not None:
+            options.certificate_tolerance = certificate_tolerance or -1.0
+        if rtol == 0 and atol == 0:
+            options.absolute_tolerance = numpy.finfo(numpy.float64).tiny ** 0.5
+        with ExitStack() as stack:
+            work = Work(self.operator, cost, stream, stack)
+            rows, cols = self.operator.shape
+            problem = _abi.LpProblem(ctypes.sizeof(_abi.LpProblem), work.given("cost", cost, cols),
+                                     work.given("lower", lower, cols), work.given("upper", upper, cols),
+                                     work.given("row_lower", row_lower, rows), work.given("row_upper", row_upper, rows))
+            x, x_there = work.found("x0", x0, cols)
+            y, y_there = work.found("y0", y0, rows)
+            result = work.run(self._solver(options, stack), problem, x_there, y_there)
+            work.fetch(x, x_there)
+            work.fetch(y, y_there)
+        return LinearResult(x, y, STATUS[_abi.Reason(result.reason)], result.iterations, result.primal_residual,
+                            result.dual_residual, result.primal_value, result.dual_value)
+
+    def _solver(self, options: _abi.LpOptions, stack: ExitStack) -> ctypes.c_void_p:
+        """A handle for one solution: the first one stays, and the others are its clones."""
+        lp, handles = ctypes.c_void_p(), self.operator._handles
+        with self._lock:
+            if self._closed:
+                raise ValueError("the solver is closed")
+            if self._scale and self._scales[0] is None:
+                self._scales = scales_of(self.operator, self._stack)
+            options.row_scales, options.column_scales = self._scales
+            if self._first is None:
+                handles.check(LIBRARY.cbgen_lp_create(handles.first, self.operator.T._handles.first, byref(options),
+                                                      byref(lp)))
+                self._stack.callback(LIBRARY.cbgen_lp_free, lp)
+                self._first = lp
+                return lp
+            status = LIBRARY.cbgen_lp_clone(self._first, byref(options), byref(lp))
+            if status:
+                check(status, LIBRARY.cbgen_lp_message, self._first)
+        stack.callback(LIBRARY.cbgen_lp_free, lp)
+        return lp
+
+
+def room(gpu: Any, nbytes: int, stack: ExitStack) -> int:
+    """Memory on the GPU, given back when the stack ends."""
+    with gpu:
+        address = gpu.alloc(nbytes)
+        stack.callback(gpu.give_back, address)
+    return int(address)
+
+
+def scales_of(operator: Operator, stack: ExitStack) -> Tuple[int, int]:
+    origin = operator._origin
+    if (origin.matrix is None or origin.matrix.format != _abi.Format.CSR or origin.renewed or operator._transposed):
+        raise ValueError("scale=True needs an operator that keeps its matrix, in CSR, with the values that it was "
+                         "compiled with, and is not a transpose: give a matrix, or scale=False")
+    gpu = operator._handles.device
+    rows, cols = (room(gpu, length * operator._size, stack) for length in operator.shape)
+    csr = view_matrix(origin.matrix).csr(origin.name)
+    with origin.context._lock:
+        origin.context.check(LIBRARY.cbgen_lp_scales(origin.context.handle(), byref(csr), rows, cols))
+    return rows, cols
 
 
 class Work:
@@ -96,14 +177,8 @@ class Work:
         self.chosen = None if stream is None else stream_handle(stream)
         self.views: List[Any] = []
 
-    def room(self, nbytes: int) -> int:
-        with self.gpu:
-            address = self.gpu.alloc(nbytes)
-            self.stack.callback(self.gpu.give_back, address)
-        return int(address)
-
     def upload(self, array: Any) -> int:
-        address = self.room(array.nbytes)
+        address = room(self.gpu, array.nbytes, self.stack)
         with self.gpu:
             self.gpu.upload(address, array.ctypes.data, array.nbytes)
         return address
@@ -150,23 +225,8 @@ class Work:
             self.gpu.upload(view.pointer, zeros.ctypes.data, zeros.nbytes)
         return new, int(view.pointer)
 
-    def scales(self) -> Tuple[int, int]:
-        origin = self.operator._origin
-        if (origin.matrix is None or origin.matrix.format != _abi.Format.CSR or origin.renewed
-                or self.operator._transposed):
-            raise ValueError("scale=True needs an operator that keeps its matrix, in CSR, with the values that it was "
-                             "compiled with, and is not a transpose: give a matrix, or scale=False")
-        rows, cols = (self.room(length * self.operator._size) for length in self.operator.shape)
-        csr = view_matrix(origin.matrix).csr(origin.name)
-        with origin.context._lock:
-            origin.context.check(LIBRARY.cbgen_lp_scales(origin.context.handle(), byref(csr), rows, cols))
-        return rows, cols
-
-    def run(self, options: _abi.LpOptions, problem: _abi.LpProblem, x: int, y: int) -> _abi.LpResult:
-        lp, result = ctypes.c_void_p(), _abi.LpResult()
-        handles = self.operator._handles
-        handles.check(LIBRARY.cbgen_lp_create(handles.first, self.operator.T._handles.first, byref(options), byref(lp)))
-        self.stack.callback(LIBRARY.cbgen_lp_free, lp)
+    def run(self, lp: ctypes.c_void_p, problem: _abi.LpProblem, x: int, y: int) -> _abi.LpResult:
+        result = _abi.LpResult()
         stream = self.chosen
         if stream is None:
             stream = common_stream(self.views, "the vectors") if self.views else 0

@@ -120,6 +120,7 @@ struct Block {
   ShadowSlot *shadow;
   char *dynamic;              // dynamic shared memory
   ShadowSlot *dynamic_shadow; // of each kShadowUnit bytes
+  size_t came[2];             // bytes that other blocks have stored here, of two meetings in turn
   List<Store> pending;        // in the order of each thread
   uint64_t began, ended;      // on the clock; `ended`: of the block before, in the same place
 };

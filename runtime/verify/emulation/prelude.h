@@ -54,6 +54,10 @@ void check_unwritten(const void *p, size_t size, int line);
 void *shared_slot(Place &place, long count, size_t size, long slot, bool write, int line);
 void *cluster_slot(Place &place, unsigned block, long count, size_t size, long slot, int line);
 void *dynamic_slot(long count, size_t size, long slot, bool write, int line);
+void *dynamic_at(size_t byte, size_t size);
+void *dynamic_there(const void *place, unsigned block, size_t size, int line);
+void note_arrival(unsigned block, size_t size, uint32_t meeting);
+void check_arrivals(size_t bytes, uint32_t meeting, int line);
 void read_l2(const void *p, size_t size, void *value, int line);
 void write_l2(void *p, size_t size, const void *value);
 void misaligned(const void *p, size_t bytes, int line);
@@ -379,6 +383,38 @@ inline void exchange_cluster(T (&numbers)[n], Shared<uint64_t, words> &board, ui
     numbers[i] = found.value;
   }
   __syncwarp(kFullMask, line);
+}
+
+/* Dynamic shared memory without shadows: what lies there for a whole solution is checked as vectors are. */
+template <class T> inline T *shared_at(int byte) { return (T *)emulated::dynamic_at((size_t)byte, sizeof(T)); }
+inline void mark(uint8_t *flag) {
+  emulated::events++;
+  *flag = 1;
+}
+template <class T> inline T load_there(const T *place, int block, int line = __builtin_LINE()) {
+  return *(const T *)emulated::dynamic_there(place, (unsigned)block, sizeof(T), line);
+}
+inline void begin_arrivals(Shared<uint64_t, 2> &) {}
+template <class T>
+inline void store_there(T *place, typename Same<T>::type value, int block, Shared<uint64_t, 2> &, uint32_t meeting,
+                        int line = __builtin_LINE()) {
+  T *there = (T *)emulated::dynamic_there(place, (unsigned)block, sizeof(T), line);
+  emulated::note_arrival((unsigned)block, sizeof(T), meeting);
+  store_vector(there, value, line);
+}
+/* Fewer bytes than are awaited would be waited for without an end; more would end the next meeting too early. */
+template <int places, class T, int n, int words>
+inline void exchange_shared(T (&numbers)[n], Shared<T, words> &board, Shared<uint64_t, 2> &, uint32_t meeting, int blocks,
+                            int bytes, int line = __builtin_LINE()) {
+  const int lane = (int)threadIdx.x % 32, first = int(meeting % 2) * (words / 2);
+  for (int i = 0; i < n && threadIdx.x < 32 && lane < blocks; i++) {
+    const long slot = first + n * (long)blockIdx.x + i;
+    *(T *)emulated::cluster_slot(board.place, (unsigned)lane, words, sizeof(T), slot, line) = numbers[i];
+  }
+  emulated::sync_grid(line, true);
+  if (threadIdx.x == 0) emulated::check_arrivals((size_t)bytes, meeting, line);
+  for (int i = 0; i < n; i++)
+    numbers[i] = lane % places < blocks ? T(board[emulated::Index(first + n * (lane % places) + i, line)]) : T(0);
 }
 
 inline int __popc(unsigned bits) { return __builtin_popcount(bits); }

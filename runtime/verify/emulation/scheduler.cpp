@@ -442,6 +442,7 @@ static void start_block(Block &block) {
   block.threads_made = machine.threads;
   block.exited = block.arrived = block.at_grid = 0;
   block.barriers = 0;
+  block.came[0] = block.came[1] = 0;
   block.pending.count = 0;
   block.began = block.ended;
   for (unsigned t = 0; t < machine.threads; t++) {

@@ -125,3 +125,33 @@ void *emulated::dynamic_slot(long count, size_t size, long i, bool write, int li
   note(machine.block->dynamic_shadow[at / kShadowUnit], i, write, line);
   return machine.block->dynamic + at;
 }
+
+// ---- dynamic shared memory of a cluster
+
+void *emulated::dynamic_at(size_t byte, size_t size) {
+  if (byte > machine.dynamic_bytes)
+    stop(EMULATION_BOUNDS, "the kernel uses byte %zu of dynamic shared memory, but the launch has %zu", byte,
+         machine.dynamic_bytes);
+  if (byte % size) stop(EMULATION_ALIGNMENT, "byte %zu of dynamic shared memory holds no number of %zu bytes", byte, size);
+  return machine.block->dynamic + byte;
+}
+
+// The same place of another block's memory.
+void *emulated::dynamic_there(const void *place, unsigned block, size_t size, int line) {
+  Block &other = block_of(block, line);
+  const ptrdiff_t at = (const char *)place - machine.block->dynamic;
+  if (at < 0 || (size_t)at + size > machine.dynamic_bytes)
+    stop(EMULATION_BOUNDS, "line %d uses what is not in the shared memory of block %u", line, block);
+  return other.dynamic + at;
+}
+
+void emulated::note_arrival(unsigned block, size_t size, uint32_t meeting) {
+  block_of(block, 0).came[meeting % 2] += size;
+}
+
+void emulated::check_arrivals(size_t bytes, uint32_t meeting, int line) {
+  size_t &came = machine.block->came[meeting % 2];
+  if (came != bytes)
+    stop(EMULATION_DIVERGENT, "block %u awaits %zu bytes in line %d, and %zu come", machine.block->index, bytes, line, came);
+  came = 0;
+}
