@@ -530,10 +530,14 @@ static double worst_residual(const struct bed *bed, const struct many *many, int
   return worst;
 }
 
-static enum cb_status time_many(struct bed *bed, struct many *many, const char *name, int systems) {
-  const cbgen_batch_options options = {
-      .struct_size = sizeof options, .systems = systems, .diagonals = (void *)(uintptr_t)many->diagonals};
-  double times[SOLUTIONS], loop = 0;
+/* *loop: of solutions one after the other, measured if it is 0. */
+static enum cb_status time_many(struct bed *bed, struct many *many, const char *name, int systems, const char *form,
+                                double *loop) {
+  const cbgen_batch_options options = {.struct_size = sizeof options,
+                                       .systems = systems,
+                                       .diagonals = (void *)(uintptr_t)many->diagonals,
+                                       .program_form = form};
+  double times[SOLUTIONS];
   int iterations = 0;
   enum cb_status s = check(bed, cbgen_batch_create(bed->context, &bed->view, "cg", &options, &many->batch),
                            cbgen_message(bed->context));
@@ -547,22 +551,27 @@ static enum cb_status time_many(struct bed *bed, struct many *many, const char *
   if (!s)
     s = cb_device_download(bed->device, many->numbers, many->x, (size_t)(systems * bed->csr.rows) * sizeof(double), "x",
                            &bed->diag);
-  if (!s && !bed->only_checks) s = time_loop(bed, systems, &loop);
+  if (!s && !bed->only_checks && *loop == 0) s = time_loop(bed, systems, loop);
   if (s) return s;
   const double worst = worst_residual(bed, many, systems), batch = cb_median(times, SOLUTIONS);
-  printf("batch     %-30.30s %9lld %10lld: %d systems in %.3f ms, one after the other in %.3f ms (%.1f times as long), "
+  printf("batch     %-30.30s %9lld %10lld %s: %d systems in %.3f ms, one after the other in %.3f ms (%.1f times as long), "
          "%.1f iterations each, residuals at most %.2e\n",
-         name, (long long)bed->csr.rows, (long long)bed->csr.nnz, systems, 1e3 * batch, 1e3 * loop, loop / batch,
+         name, (long long)bed->csr.rows, (long long)bed->csr.nnz, form, systems, 1e3 * batch, 1e3 * *loop, *loop / batch,
          (double)iterations / systems, worst);
   return worst < 1e-7 ? CB_OK : cb_fail(&bed->diag, CB_ERR_WRONG, "a residual of %g", worst);
 }
 
 static enum cb_status run_many(struct bed *bed, const char *name) {
   const int systems = bed->only_checks ? 20 : 1000;
+  static const char *const forms[] = {"block", "block+resident"};
   struct many many = {0};
+  double loop = 0;
   enum cb_status s = fill_many(bed, &many, systems);
-  if (!s) s = time_many(bed, &many, name, systems);
-  cbgen_batch_free(many.batch);
+  for (int i = 0; i < 2 && !s; i++) {
+    s = time_many(bed, &many, name, systems, forms[i], &loop);
+    cbgen_batch_free(many.batch);
+    many.batch = NULL;
+  }
   cb_device_free(bed->device, many.values);
   cb_device_free(bed->device, many.b);
   cb_device_free(bed->device, many.x);
@@ -596,7 +605,7 @@ static enum cb_status run(struct bed *bed, const char *method, const char *name,
     s = bed->ranks ? CB_OK : check(bed, cbgen_diagonal(bed->context, &bed->view, at(bed, D)), cbgen_message(bed->context));
   }
   for (const char *at_list = list; at_list && !s; at_list = strchr(at_list, ',') ? strchr(at_list, ',') + 1 : NULL) {
-    char form[24];
+    char form[48];
     snprintf(form, sizeof form, "%.*s", (int)strcspn(at_list, ","), at_list);
     if (measure(bed, method, name, form, &timing)) fprintf(stderr, "%s, %s: %s\n", name, form, bed->diag.message), failed = 1;
   }

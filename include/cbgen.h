@@ -621,8 +621,8 @@ typedef struct cbgen_solver_options {
                                * "block" with "+resident": vectors lie in shared memory for the whole solution, of "cg",
                                * "bicgstab" and "minres", beside products whose rows are committed once
                                * (CBGEN_ERROR_UNSUPPORTED) and for vectors that find room (CBGEN_ERROR_LIMIT). "graph":
-                               * several kernels around the operator's own products, repeated by a CUDA graph. NULL: what is
-                               * predicted to be the fastest, "graph" where that cannot be made (the plan's launches
+                               * several kernels around the operator's own products, repeated by a CUDA graph. NULL:
+                               * what is predicted to be the fastest, "graph" where that cannot be made (the plan's launches
                                * differ in size, or there is no NVRTC), or "grid" for a number of thread blocks. Read
                                * when the solver is made. Bits depend on it */
   int restart;                /* "gmres": iterations until it begins anew, and one less than the vectors that it keeps: 1
@@ -818,6 +818,9 @@ typedef struct cbgen_batch_options {
   int max_iterations;        /* 0: 10 times the rows */
   const void *diagonals;     /* systems * rows numbers for Jacobi's preconditioner; NULL: none */
   cbgen_outcome *outcomes;   /* receives `systems` outcomes; NULL: memory of the batch's */
+  const char *program_form;  /* "block": vectors lie in device memory; "block+resident": all but b and x in shared memory,
+                              * for which they must be small enough (CBGEN_ERROR_LIMIT). NULL: "block". Read when the
+                              * batch is made */
 } cbgen_batch_options;
 
 /* "cg" or "bicgstab" for a square pattern: rows and columns of `pattern`, in host or device memory, whose values are

@@ -105,9 +105,12 @@ static double residual_of(struct bed *bed, int system, double *norm) {
   return (double)sqrtl(square);
 }
 
+/* In every second solution with vectors in shared memory. */
 static void solve(struct bed *bed, const char *method, int with_diagonals, cbgen_outcome *outcomes) {
+  static int turn;
   const cbgen_csr view = view_of(bed);
   const cbgen_batch_options options = {.struct_size = sizeof options,
+                                       .program_form = turn++ % 2 ? "block+resident" : NULL,
                                        .systems = bed->systems,
                                        .diagonals = with_diagonals ? (void *)(uintptr_t)bed->diagonals_there : NULL};
   cbgen_batch *batch;
@@ -185,6 +188,33 @@ static void systems_do_not_touch_each_other(void **state) {
   release(&bed);
 }
 
+/* The same bits wherever vectors lie; and too many rows for shared memory. */
+static void resident_vectors_give_the_same_bits(void **state) {
+  struct bed bed = bed_of("stencil27,n=5", 7, "type=f64");
+  const size_t bytes = (size_t)(bed.systems * bed.csr.rows) * sizeof(double);
+  double *found[2] = {malloc(bytes), malloc(bytes)};
+  cbgen_outcome outcomes[7];
+  (void)state;
+  for (int turn = 0; turn < 2; turn++) {
+    memset(found[turn], 0, bytes);
+    assert_true(app_put(bed.x_there, found[turn], bytes));
+    solve(&bed, "bicgstab", 1, outcomes);
+    assert_true(app_take(found[turn], bed.x_there, bytes));
+    assert_int_equal(outcomes[6].reason, CBGEN_REASON_CONVERGED);
+  }
+  assert_memory_equal(found[0], found[1], bytes);
+  free(found[0]);
+  free(found[1]);
+  release(&bed);
+  bed = bed_of("stencil7,n=18", 1, "type=f64");
+  const cbgen_csr view = view_of(&bed);
+  const cbgen_batch_options options = {.struct_size = sizeof options, .systems = 1, .program_form = "block+resident"};
+  cbgen_batch *batch;
+  assert_int_equal(cbgen_batch_create(bed.context, &view, "bicgstab", &options, &batch), CBGEN_ERROR_LIMIT);
+  assert_non_null(strstr(cbgen_message(bed.context), "without '+resident'"));
+  release(&bed);
+}
+
 /* ---- what is refused */
 
 static void nonsense_is_refused(void **state) {
@@ -212,6 +242,13 @@ static void nonsense_is_refused(void **state) {
   options.outcomes = (cbgen_outcome *)(uintptr_t)4;
   assert_int_equal(cbgen_batch_create(bed.context, &view, "cg", &options, &batch), CBGEN_ERROR_ARGUMENT);
   options.outcomes = NULL;
+  for (int i = 0; i < 4; i++) {
+    static const char *const forms[] = {"cluster", "block+steps", "", "grid+resident"};
+    options.program_form = forms[i];
+    assert_int_equal(cbgen_batch_create(bed.context, &view, "cg", &options, &batch), CBGEN_ERROR_ARGUMENT);
+    assert_non_null(strstr(cbgen_message(bed.context), "batches have block and block+resident"));
+  }
+  options.program_form = "block";
   must(bed.context, cbgen_batch_create(bed.context, &view, "cg", &options, &batch));
   assert_int_equal(cbgen_solve_batch(batch, NULL, batch, batch, NULL), CBGEN_ERROR_ARGUMENT);
   assert_int_equal(cbgen_solve_batch(batch, batch, batch, batch, NULL), CBGEN_ERROR_ARGUMENT);
@@ -250,6 +287,7 @@ static void failures_leave_nothing_behind(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(every_system_is_solved, open_fake, check_fake),
+      cmocka_unit_test_setup_teardown(resident_vectors_give_the_same_bits, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(systems_do_not_touch_each_other, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(nonsense_is_refused, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(failures_leave_nothing_behind, open_fake, check_fake)};

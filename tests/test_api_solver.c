@@ -60,8 +60,8 @@ static void every_form_solves(void **state) {
   }
 }
 
-/* Rows that a thread block commits lie apart, so that those of its own find no room; and few, of which some thread blocks
- * of the cluster have none. The same bits each time. */
+/* Rows that a thread block commits lie apart, so that those of its own find no room; and few, of which some thread
+ * blocks of the cluster have none. The same bits each time. */
 static void resident_rows_may_lie_apart(void **state) {
   static const struct {
     const char *matrix, *settings, *method;

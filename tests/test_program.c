@@ -16,8 +16,8 @@ static const char *const methods[] = {"cg", "bicgstab"}, *const other_methods[] 
 
 /* The program's text for a matrix in a form, or why there is none. */
 static enum cb_status text_in_form(struct cb_text *text, const char *matrix, const char *settings,
-                                   const struct cb_program *program, const struct cb_program_form *form, struct cb_program_shape *shape,
-                                   struct cb_diag *diag) {
+                                   const struct cb_program *program, const struct cb_program_form *form,
+                                   struct cb_program_shape *shape, struct cb_diag *diag) {
   struct product product = product_of(matrix, settings);
   const struct cb_plan *plan = product.plan;
   struct cb_program_launch launches[16];
@@ -190,8 +190,8 @@ static void no_form_spills(void **state) {
   cb_nvrtc_close(nvrtc);
 }
 
-/* Vectors in shared memory: an iteration has no fence of the cluster, and no barrier of it but where the first product's
- * rows are found, x goes back, and all begin and end. */
+/* Vectors in shared memory: an iteration has no fence of the cluster, and no barrier of it but where the first
+ * product's rows are found, x goes back, and all begin and end. */
 static void resident_vectors_need_no_fences(void **state) {
   static const struct {
     const char *matrix, *settings, *method;
@@ -228,7 +228,8 @@ static void resident_vectors_need_no_fences(void **state) {
 /* One thread block, of any architecture. */
 static void one_thread_block_has_its_vectors_at_hand(void **state) {
   struct cb_nvrtc *nvrtc = open_nvrtc();
-  const struct cb_program_form form = {.kind = CB_PROGRAM_BLOCK, .resident = 1, .blocks = 1, .groups = 4, .room = 99 << 10};
+  const struct cb_program_form form = {
+      .kind = CB_PROGRAM_BLOCK, .resident = 1, .blocks = 1, .groups = 4, .room = 99 << 10};
   (void)state;
   for (int i = 0; i < 2; i++) {
     const struct cb_nvrtc_options options = {.arch = arch_in_turn(i), .strict = 1};
@@ -258,7 +259,8 @@ static void vectors_that_cannot_be_resident_are_refused(void **state) {
       {"stencil7,n=8", "recipe=dia", "power", CB_PROGRAM_BLOCK, 227 << 10, CB_ERR_UNSUPPORTED, "method 'power' has no"},
       {"stencil7,n=8", "recipe=dia", "cg", CB_PROGRAM_GRID, 227 << 10, CB_ERR_UNSUPPORTED, "'cluster' and 'block' have"},
       {"stencil7,n=8", "recipe=merge", "cg", CB_PROGRAM_CLUSTER, 227 << 10, CB_ERR_UNSUPPORTED, "choose another recipe"},
-      {"stencil7,n=8", "recipe=dia", "cg", CB_PROGRAM_CLUSTER, 20 << 10, CB_ERR_LIMIT, "take 15360 bytes of shared memory, and a thread block has 12288"},
+      {"stencil7,n=8", "recipe=dia", "cg", CB_PROGRAM_CLUSTER, 20 << 10, CB_ERR_LIMIT,
+       "take 15360 bytes of shared memory, and a thread block has 12288"},
       {"stencil7,n=24", "recipe=dia", "cg", CB_PROGRAM_BLOCK, 227 << 10, CB_ERR_LIMIT, "without '+resident'"}};
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -370,8 +372,11 @@ static void no_batch_spills(void **state) {
     struct cb_diag diag = {0};
     struct cb_program_shape shape;
     request.program = cb_program_find(i % 2 ? "bicgstab" : "cg", i % 3 > 0);
+    request.resident = i / 2 == 1;
+    request.room = 227 << 10;
     if (cb_batch_text(&text, &request, &shape, &diag)) fail_msg("%s", diag.message);
     assert_int_equal(shape.threads, 256);
+    assert_int_equal(shape.dynamic_shared > 0, request.resident);
     if (cb_compile_fitting(&made, nvrtc, cb_text_string(&text), "batch", &options, &diag)) fail_msg("%s", diag.message);
     assert_int_equal(made.spilled_bytes, 0);
     cb_compiled_release(&made);
@@ -408,7 +413,8 @@ int main(void) {
       cmocka_unit_test(sums_are_fused_where_rows_have_one_thread), cmocka_unit_test(no_program_spills),
       cmocka_unit_test(no_form_spills), cmocka_unit_test(resident_vectors_need_no_fences),
       cmocka_unit_test(one_thread_block_has_its_vectors_at_hand),
-      cmocka_unit_test(vectors_that_cannot_be_resident_are_refused), cmocka_unit_test(forms_have_names), cmocka_unit_test(no_batch_spills),
+      cmocka_unit_test(vectors_that_cannot_be_resident_are_refused), cmocka_unit_test(forms_have_names),
+      cmocka_unit_test(no_batch_spills),
       cmocka_unit_test(stages_compile_and_do_not_spill),
       cmocka_unit_test(repeated_acts_stand_together),
       cmocka_unit_test(vectors_are_read_coherently),

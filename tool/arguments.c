@@ -195,7 +195,8 @@ static enum cb_status set_program_form(struct cb_call *call, const char *value, 
   struct cb_program_form form;
   if (!cb_program_form_find(&form, value))
     return cb_fail(diag, CB_ERR_ARGUMENT,
-                   "'--program-form=%s': it takes grid, cluster, block or graph, each with '+steps', and cluster and block with '+resident'", value);
+                   "'--program-form=%s': it takes grid, cluster, block or graph, each with '+steps', and cluster and block "
+                   "with '+resident'", value);
   call->program_form = value;
   return CB_OK;
 }
@@ -376,7 +377,8 @@ static const struct flag flag_table[] = {
     {"preconditioner", 0, "jacobi|blocks|none", CB_TAKES_SOLVE, "divide residuals by the diagonal, its blocks, or not (jacobi)",
      set_preconditioner},
     {"parameter", 0, "NAME=V", CB_TAKES_SOLVE, "restart, block_size, weight, damping, lowest, highest", set_parameter},
-    {"program-form", 0, "FORM", CB_TAKES_SOLVE, "grid, cluster, block or graph; +steps or +resident behind it (by a cost model)", set_program_form},
+    {"program-form", 0, "FORM", CB_TAKES_SOLVE, "grid, cluster, block, graph; with +steps, +resident (by a model)",
+     set_program_form},
     {"systems", 0, "N|FILE.npz", CB_TAKES_SOLVE, "many at once: arrays 'values' and 'b'; or N, with values nearby", set_systems},
     {"history", 0, NULL, CB_TAKES_SOLVE, "print the residual of each iteration", set_given},
     {"solution", 0, "FILE.json", CB_TAKES_REPORT, "draw the residuals that 'cbgen solve --json' wrote; repeatable", set_solution},

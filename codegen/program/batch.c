@@ -46,7 +46,10 @@ enum cb_status cb_batch_text(struct cb_text *text, const struct cb_batch_request
   enum cb_status s = product_text(&product, request, lanes, diag);
   const struct cb_program_launch launch = {"product", cb_divide_up(request->rows * lanes, (int64_t)THREADS), THREADS, 0};
   const struct cb_program_request whole = {.program = request->program,
-                                           .form = {.kind = CB_PROGRAM_BATCH, .blocks = 1},
+                                           .form = {.kind = CB_PROGRAM_BATCH,
+                                                    .blocks = 1,
+                                                    .resident = request->resident,
+                                                    .room = request->room},
                                            .source = cb_text_string(&product),
                                            .launches = &launch,
                                            .launches_count = 1,

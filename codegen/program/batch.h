@@ -11,6 +11,8 @@ struct cb_batch_request {
   const struct cb_program *program;
   int64_t rows, nnz; /* of each system; nnz below 2^31 */
   enum cb_type type; /* of values, vectors and sums: CB_F64 or CB_F32 */
+  int resident;      /* vectors but x lie in shared memory (resident.h), */
+  int64_t room;      /* of which a thread block may have so many bytes */
 };
 
 /* The text of the kernel CB_PROGRAM_KERNEL. Its parameters, in order: a struct of pointers to row pointers and columns

@@ -54,9 +54,10 @@ static enum cb_status fail_section(const struct cb_program *program, struct cb_d
 }
 
 static int has_other_steps(const struct cb_section *section) {
-  for (int k = 0; k < CB_MOST_STEPS && section->steps[k].kind; k++)
-    if (section->steps[k].kind == CB_STEP_TEMPLATE || (section->steps[k].kind == CB_STEP_GO && !section->steps[k].section))
-      return 1;
+  for (int k = 0; k < CB_MOST_STEPS && section->steps[k].kind; k++) {
+    const struct cb_step *step = &section->steps[k];
+    if (step->kind == CB_STEP_TEMPLATE || (step->kind == CB_STEP_GO && !step->section)) return 1;
+  }
   return 0;
 }
 
@@ -72,7 +73,8 @@ static enum cb_status mark_sections(struct cb_resident *resident, const struct c
         (is_inner && !is_among(program->work, section->from)) || (i < last && section->next < 1))
       return fail_section(program, diag);
     if (is_inner) mark_whole(resident, section->from);
-    const enum cb_status s = is_inner && section->old && in_product ? mark_parts(resident, program, section, diag) : CB_OK;
+    const int makes = is_inner && section->old && in_product;
+    const enum cb_status s = makes ? mark_parts(resident, program, section, diag) : CB_OK;
     if (s) return s;
   }
   for (int i = 0; i <= last; i++)
@@ -108,7 +110,7 @@ enum cb_status cb_resident_plan(struct cb_resident *resident, const struct cb_pr
   const int is_cluster = request->form.kind == CB_PROGRAM_CLUSTER;
   *resident = (struct cb_resident){0};
   for (const char *const *at = program->work; *at; at++) resident->vectors[resident->count++].name = *at;
-  resident->vectors[resident->count++].name = CB_RESIDENT_X;
+  if (request->form.kind != CB_PROGRAM_BATCH) resident->vectors[resident->count++].name = CB_RESIDENT_X;
   const enum cb_status s = mark_sections(resident, program, in_product, diag);
   if (s) return s;
   for (int i = 0; i < resident->count && !is_cluster; i++) resident->vectors[i].is_whole = 1;

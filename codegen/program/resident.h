@@ -4,8 +4,10 @@
  * Vectors of the program's own, and x. Some are multiplied in a product, or vectors that are multiplied are made of
  * them: of these each thread block of a cluster has room for all entries. It finds out in the first product which it
  * reads, and which rows it commits; whoever makes an entry stores it in the shared memory of all that read it, and the
- * next meeting waits for that. Of other vectors a thread block has the rows that it commits, where there is room for all
- * from the first to the last of them; else they stay in device memory, and so does what the caller gives.
+ * next meeting waits for that. Of other vectors a thread block has the rows that it commits, where there is room for
+ * all from the first to the last of them; else they stay in device memory, and so does what the caller gives.
+ *
+ * A thread block of a batch has all of its system's vectors but x.
  *
  * So an iteration neither writes device memory nor fences it, and what L1 has of the matrix stays there. */
 #ifndef CBGEN_CODEGEN_PROGRAM_RESIDENT_H
@@ -33,8 +35,8 @@ struct cb_resident {
 };
 
 /* `rows`: about as many as a thread block of a cluster has. `in_product`: vectors may be made in it. Names live as long
- * as the program. CB_ERR_UNSUPPORTED: the program has steps that read what others have made in other ways, or multiplies
- * x in between; CB_ERR_LIMIT: no room in `form.room` bytes. */
+ * as the program. CB_ERR_UNSUPPORTED: the program has steps that read what others have made in other ways, or
+ * multiplies x in between; CB_ERR_LIMIT: no room in `form.room` bytes. */
 enum cb_status cb_resident_plan(struct cb_resident *resident, const struct cb_program_request *request, int64_t rows,
                                 int in_product, struct cb_diag *diag);
 

@@ -54,6 +54,8 @@ static int most_sums(struct writer *writer, int of_products) {
   return most;
 }
 
+static int is_batch(const struct writer *writer) { return writer->request->form.kind == CB_PROGRAM_BATCH; }
+
 /* ---- vectors that are made where they are read */
 
 /* What the vector is made of: factor * itself + addend. */
@@ -391,7 +393,7 @@ static const char *choices_text(struct writer *writer) {
     if (is_blended(writer, section, &statements, &blend)) {
       add_blend(&text, section, &blend);
     } else {
-      const int leaves = writer->request->form.resident && i + 1 == program->sections_count;
+      const int leaves = writer->request->form.resident && !is_batch(writer) && i + 1 == program->sections_count;
       if (section->before) add_rows(writer, &text, section->before);
       if (section->before && (!leaves || writer->shared)) cb_text_add(&text, "      %s\n", meet(writer));
       if (leaves) add_leave_x(writer, &text);
@@ -587,15 +589,13 @@ static const char *numbers_text(struct writer *writer) {
   return cb_writer_keep(&writer->base, &text);
 }
 
-static int is_batch(const struct writer *writer) { return writer->request->form.kind == CB_PROGRAM_BATCH; }
-
 /* Where the system's vectors lie, and the thread block's own. */
 static const char *of_system(struct writer *writer) {
   const struct cb_program *program = writer->request->program;
   struct cb_text text = {0};
   for (const char *const *at = program->given; *at; at++)
     cb_text_add(&text, "    pointers.%s_ += kOrder * int64_t(system);\n", *at);
-  for (const char *const *at = program->work; *at; at++)
+  for (const char *const *at = program->work; *at && !writer->request->form.resident; at++)
     cb_text_add(&text, "    pointers.%s_ += kOrder * int64_t(blockIdx.x);\n", *at);
   cb_writer_cut(&text);
   return cb_writer_keep(&writer->base, &text);
@@ -611,6 +611,7 @@ static void add_resident(struct writer *writer, struct cb_scope *scope) {
                          cb_writer_number(&writer->base, writer->request->launches[0].blocks));
     return;
   }
+  if (is_batch(writer)) return;
   add_copy(writer, &take, CB_RESIDENT_X, 0);
   cb_writer_cut(&take);
   cb_scope_placeholder(scope, "take_x", cb_writer_keep(&writer->base, &take));
@@ -674,7 +675,7 @@ static enum cb_status check(const struct cb_program_request *request, struct cb_
   if (!request->launches_count || request->launches_count > CB_PROGRAM_LAUNCHES)
     return cb_fail(diag, CB_ERR_UNSUPPORTED, "a program takes products of 1 to %d launches, not %d", CB_PROGRAM_LAUNCHES,
                    request->launches_count);
-  if (request->form.resident && request->form.kind != CB_PROGRAM_BLOCK &&
+  if (request->form.resident && request->form.kind != CB_PROGRAM_BLOCK && request->form.kind != CB_PROGRAM_BATCH &&
       (request->form.kind != CB_PROGRAM_CLUSTER || request->form.blocks < 1))
     return cb_fail(diag, CB_ERR_UNSUPPORTED, "program forms 'cluster' and 'block' have '+resident', and no others");
   for (int i = 1; i < request->launches_count; i++)
@@ -721,7 +722,8 @@ static void choose(struct writer *writer) {
   if (request->form.resident && !writer->base.status) writer->base.status = plan_resident(writer);
   /* What few thread blocks read again and again may stay in their L1, if no fence empties it. */
   if (request->form.kind == CB_PROGRAM_BLOCK || writer->spread) cb_word_instead(&writer->product.regions, "load_stream", "load");
-  if (writer->spread && !writer->base.status) writer->base.status = cb_product_template(&writer->product, writer->base.diag);
+  if (writer->spread && !writer->base.status)
+    writer->base.status = cb_product_template(&writer->product, writer->base.diag);
   if (writer->groups == 1) return;
   cb_word_instead(&writer->product.regions, "threadIdx.x", "virtual_thread()");
   cb_word_instead(&writer->product.functions, "threadIdx.x", "virtual_thread()");

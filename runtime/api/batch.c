@@ -3,6 +3,7 @@
 #include "runtime/api/compile.h"
 
 #include "base/memory.h"
+#include "codegen/program/form.h"
 #include "runtime/cuda/ranges.h"
 #include "runtime/operator/matrix_parts.h"
 #include "runtime/solver/batch.h"
@@ -14,6 +15,7 @@ struct cbgen_batch {
   struct cb_batch *batch;
   const struct cb_program *program;
   cbgen_batch_options options;
+  int resident; /* vectors lie in shared memory */
   enum cb_type type;
   void *stream; /* of the last solutions */
   int has_solved;
@@ -35,6 +37,16 @@ static enum cb_status check_options(const cbgen_batch_options *options, enum cb_
   return CB_OK;
 }
 
+static enum cb_status take_form(struct cbgen_batch *batch, struct cb_diag *diag) {
+  const char *name = batch->options.program_form;
+  struct cb_program_form form = {.kind = CB_PROGRAM_BLOCK};
+  if (name && (!cb_program_form_find(&form, name) || form.kind != CB_PROGRAM_BLOCK || form.in_steps))
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'program_form' is '%.60s'; batches have block and block+resident", name);
+  batch->resident = form.resident;
+  batch->options.program_form = NULL; /* the caller's text need not live on */
+  return CB_OK;
+}
+
 static void set_usual(struct cbgen_batch *batch, int64_t rows) {
   cbgen_batch_options *options = &batch->options;
   if (options->relative_tolerance == 0 && options->absolute_tolerance == 0)
@@ -48,8 +60,10 @@ static enum cb_status take_options(struct cbgen_batch *batch, const struct cb_re
   batch->type = types.vector;
   if ((types.vector != CB_F64 && types.vector != CB_F32) || types.sum != types.vector)
     return cb_fail(diag, CB_ERR_UNSUPPORTED, "batches take type f64 or f32");
-  enum cb_status s = cb_take_struct(&batch->options, sizeof batch->options, sizeof batch->options, asked, "cbgen_batch_options", diag);
+  const size_t least = offsetof(cbgen_batch_options, program_form);
+  enum cb_status s = cb_take_struct(&batch->options, sizeof batch->options, least, asked, "cbgen_batch_options", diag);
   if (!s) s = check_options(&batch->options, batch->type, diag);
+  if (!s) s = take_form(batch, diag);
   if (s) return s;
   batch->program = strcmp(method, "cg") && strcmp(method, "bicgstab")
                        ? NULL
@@ -71,13 +85,13 @@ static int32_t *narrowed(const struct cb_view *view, int64_t count,
 }
 
 static enum cb_status load(struct cbgen_batch *batch, const struct cb_view *view, const struct cb_compiled *compiled,
-                           int threads, struct cb_diag *diag) {
+                           const struct cb_program_shape *shape, struct cb_diag *diag) {
   int32_t *row_ptr = narrowed(view, view->rows + 1, cb_view_row);
   int32_t *col_idx = narrowed(view, view->nnz, cb_view_col);
   const struct cb_batch_parts parts = {.device = batch->session->device,
                                        .program = batch->program,
                                        .cubin = compiled->cubin,
-                                       .threads = threads,
+                                       .shape = *shape,
                                        .systems = batch->options.systems,
                                        .rows = view->rows,
                                        .nnz = view->nnz,
@@ -106,10 +120,15 @@ static enum cb_status build(struct cbgen_batch *batch, struct cb_request *reques
   if (!s && (view->rows != view->cols || !view->rows))
     s = cb_fail(diag, CB_ERR_ARGUMENT, "batches take square matrices with rows; this one has %lld rows and %lld columns",
                 (long long)view->rows, (long long)view->cols);
-  const struct cb_batch_request asked = {batch->program, view->rows, view->nnz, batch->type};
+  const struct cb_batch_request asked = {.program = batch->program,
+                                         .rows = view->rows,
+                                         .nnz = view->nnz,
+                                         .type = batch->type,
+                                         .resident = batch->resident,
+                                         .room = batch->session->device->target.shared_per_block};
   if (!s) s = cb_batch_text(&text, &asked, &shape, diag);
   if (!s) s = cb_solver_binary(batch->session, cb_context_cache(request->context), &text, 0, &compiled, diag);
-  if (!s) s = load(batch, view, &compiled, shape.threads, diag);
+  if (!s) s = load(batch, view, &compiled, &shape, diag);
   cb_compiled_release(&compiled);
   cb_text_release(&text);
   return s;

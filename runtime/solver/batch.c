@@ -15,7 +15,8 @@ struct cb_batch {
   const struct cb_program *program;
   struct CUmod_st *module;
   struct CUfunc_st *function;
-  int blocks, threads, systems;
+  int blocks, systems;
+  struct cb_program_shape shape;
   int is_f32;
   cb_device_ptr memory, row_ptr, col_idx, outcomes;
   cb_device_ptr vectors[MOST_POINTERS]; /* the kernel's struct Pointers; those given are set by a run */
@@ -39,8 +40,13 @@ static enum cb_status find_kernel(struct cb_batch *batch, const struct cb_batch_
   if (!s)
     s = cb_driver_check(driver, driver->call.module_function(&batch->function, batch->module, CB_PROGRAM_KERNEL), diag,
                         "find kernel '%s'", CB_PROGRAM_KERNEL);
+  const int shared = batch->shape.dynamic_shared;
+  if (!s && shared)
+    s = cb_driver_check(driver, driver->call.function_set(batch->function, CB_CU_FUNC_MAX_DYNAMIC_SHARED, shared), diag,
+                        "give a batch %d bytes of shared memory", shared);
   if (!s)
-    s = cb_driver_check(driver, driver->call.occupancy(&each, batch->function, batch->threads, 0), diag,
+    s = cb_driver_check(driver,
+                        driver->call.occupancy(&each, batch->function, batch->shape.threads, (size_t)shared), diag,
                         "ask how many thread blocks a multiprocessor holds");
   if (s) return s;
   if (!each) return cb_fail(diag, CB_ERR_LIMIT, "the GPU has no room for a batch's thread block");
@@ -50,7 +56,8 @@ static enum cb_status find_kernel(struct cb_batch *batch, const struct cb_batch_
 
 /* One allocation: own vectors of all thread blocks, the pattern, and the outcomes. */
 static enum cb_status allocate(struct cb_batch *batch, const struct cb_batch_parts *parts, struct cb_diag *diag) {
-  const int work = count_names(parts->program->work), given = count_names(parts->program->given);
+  const int work = parts->shape.dynamic_shared ? 0 : count_names(parts->program->work); /* else they lie there */
+  const int own = count_names(parts->program->work), given = count_names(parts->program->given);
   const int64_t vector = padded(batch->blocks * parts->rows * (int64_t)cb_type_size(parts->type));
   const int64_t rows = padded(4 * (parts->rows + 1)), columns = padded(4 * parts->nnz + 4);
   const int64_t outcomes = padded(parts->systems * (int64_t)sizeof(struct cb_program_outcome));
@@ -64,7 +71,7 @@ static enum cb_status allocate(struct cb_batch *batch, const struct cb_batch_par
   batch->col_idx = batch->row_ptr + (cb_device_ptr)rows;
   batch->outcomes = batch->col_idx + (cb_device_ptr)columns;
   batch->given_count = given;
-  batch->vectors_count = given + work; /* behind them no board, no words, the outcomes; no history, no carry slots */
+  batch->vectors_count = given + own; /* behind them no board, no words, the outcomes; no history, no carry slots */
   s = cb_device_copy_in(batch->device, batch->row_ptr, parts->row_ptr, 4 * (size_t)(parts->rows + 1), "a pattern", diag);
   if (!s && parts->nnz)
     s = cb_device_copy_in(batch->device, batch->col_idx, parts->col_idx, 4 * (size_t)parts->nnz, "a pattern", diag);
@@ -77,7 +84,7 @@ enum cb_status cb_batch_load(struct cb_batch **out, const struct cb_batch_parts 
   if (!batch) return cb_fail_memory(diag, "a batch", sizeof *batch);
   batch->device = parts->device;
   batch->program = parts->program;
-  batch->threads = parts->threads;
+  batch->shape = parts->shape;
   batch->systems = (int)parts->systems;
   batch->is_f32 = parts->type == CB_F32;
   enum cb_status s = find_kernel(batch, parts, diag);
@@ -120,7 +127,7 @@ enum cb_status cb_batch_run(const struct cb_batch *batch, const struct cb_batch_
   parameters[count++] = &systems;
   parameters[count++] = &blocks;
   return cb_driver_check(driver,
-                         driver->call.launch(batch->function, (unsigned)blocks, 1, 1, (unsigned)batch->threads, 1, 1, 0,
-                                             solve->stream, parameters, NULL),
+                         driver->call.launch(batch->function, (unsigned)blocks, 1, 1, (unsigned)batch->shape.threads, 1,
+                                             1, (unsigned)batch->shape.dynamic_shared, solve->stream, parameters, NULL),
                          diag, "launch a batch");
 }

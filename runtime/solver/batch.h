@@ -12,7 +12,7 @@ struct cb_batch_parts {
   const struct cb_device *device;
   const struct cb_program *program;
   const void *cubin;
-  int threads;
+  struct cb_program_shape shape; /* of the text */
   int64_t systems, rows, nnz;
   enum cb_type type;
   const int32_t *row_ptr, *col_idx; /* on the host, from 0; copied */

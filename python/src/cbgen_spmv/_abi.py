@@ -252,6 +252,7 @@ class BatchOptions(Structure):
         ("max_iterations", c_int),
         ("diagonals", c_void_p),
         ("outcomes", POINTER(Outcome)),
+        ("program_form", c_char_p),
     ]
 
 

@@ -404,8 +404,8 @@ inline void store_there(T *place, typename Same<T>::type value, int block, Share
 }
 /* Fewer bytes than are awaited would be waited for without an end; more would end the next meeting too early. */
 template <int places, class T, int n, int words>
-inline void exchange_shared(T (&numbers)[n], Shared<T, words> &board, Shared<uint64_t, 2> &, uint32_t meeting, int blocks,
-                            int bytes, int line = __builtin_LINE()) {
+inline void exchange_shared(T (&numbers)[n], Shared<T, words> &board, Shared<uint64_t, 2> &, uint32_t meeting,
+                            int blocks, int bytes, int line = __builtin_LINE()) {
   const int lane = (int)threadIdx.x % 32, first = int(meeting % 2) * (words / 2);
   for (int i = 0; i < n && threadIdx.x < 32 && lane < blocks; i++) {
     const long slot = first + n * (long)blockIdx.x + i;
