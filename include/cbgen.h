@@ -819,7 +819,8 @@ typedef struct cbgen_batch_options {
   const void *diagonals;     /* systems * rows numbers for Jacobi's preconditioner; NULL: none */
   cbgen_outcome *outcomes;   /* receives `systems` outcomes; NULL: memory of the batch's */
   const char *program_form;  /* "block": vectors lie in device memory; "block+resident": all but b and x in shared memory,
-                              * for which they must be small enough (CBGEN_ERROR_LIMIT). NULL: "block". Read when the
+                              * for which they must be small enough (CBGEN_ERROR_LIMIT). NULL: that where several thread
+                              * blocks of a multiprocessor find room, else "block", with the same bits. Read when the
                               * batch is made */
 } cbgen_batch_options;
 

@@ -92,6 +92,38 @@ static void resident_rows_may_lie_apart(void **state) {
   }
 }
 
+/* Appends the kernel's text in a form, NULL: of the library's choice. */
+static void add_source(struct bed *bed, const char *form, struct cb_text *text) {
+  cbgen_solver_options options = with_diagonal(bed, 1);
+  cbgen_solver *solver;
+  size_t length;
+  options.program_form = form;
+  must(bed->context, cbgen_solver_create(bed->op, "cg", &options, &solver));
+  const char *source = cbgen_solver_source(solver, &length);
+  cb_text_add_bytes(text, source, length);
+  cbgen_solver_free(solver);
+}
+
+/* Of the library's choice vectors of a small system lie in shared memory; those of one with carry slots cannot. */
+static void small_systems_have_their_vectors_in_shared_memory(void **state) {
+  static const struct {
+    const char *matrix, *settings, *form;
+  } cases[] = {{"stencil7,n=9", "recipe=dia", "cluster+resident"},
+               {"stencil7,n=21", "recipe=dia", "cluster"},
+               {"random,rows=900,cols=900,density=0.006", "recipe=merge", "cluster"}};
+  (void)state;
+  for (int i = 0; i < 3; i++) {
+    struct bed bed = bed_of(system_of(cases[i].matrix, SYMMETRIC), cases[i].settings);
+    struct cb_text chosen = {0}, named = {0};
+    add_source(&bed, NULL, &chosen);
+    add_source(&bed, cases[i].form, &named);
+    if (strcmp(cb_text_string(&chosen), cb_text_string(&named))) fail_msg("%s is not in form %s", cases[i].matrix, cases[i].form);
+    cb_text_release(&chosen);
+    cb_text_release(&named);
+    release(&bed);
+  }
+}
+
 static void forms_that_cannot_be_are_refused(void **state) {
   static const struct {
     const char *form;
@@ -486,6 +518,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(each_method_solves, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(every_form_solves, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(resident_rows_may_lie_apart, open_fake, check_fake),
+      cmocka_unit_test_setup_teardown(small_systems_have_their_vectors_in_shared_memory, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(forms_that_cannot_be_are_refused, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(solutions_of_several_layouts, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(every_recipe_solves_or_says_why, open_fake, check_fake),

@@ -10,13 +10,18 @@
 /* Costs on one H200 (sm_90, CUDA 13), in nanoseconds and bytes per nanosecond; `meeting`: of an exchange of sums and
  * all that goes with it; `latency`: of an iteration's chains of loads and arithmetic, which no number of threads
  * shortens; `rate`: what a multiprocessor takes in from where the form's data lie, L1 or L2. */
-static const struct {
+struct cost {
   int64_t meeting, latency, rate;
-} costs[CB_PROGRAM_FORMS] = {
+};
+static const struct cost costs[CB_PROGRAM_FORMS] = {
     [CB_PROGRAM_GRID] = {900, 3500, 60},
     [CB_PROGRAM_CLUSTER] = {700, 1600, 18},
     [CB_PROGRAM_BLOCK] = {250, 700, 25},
     [CB_PROGRAM_GRAPH] = {2000, 9000, 33}}; /* five nodes and the conditional one: 12 to 13 us of small systems */
+
+/* A cluster whose vectors lie in shared memory: fitted to FE 4^3, 7^3 and 10^3 with 16 thread blocks (2.8, 3.7, 6.7 us
+ * of an iteration); 7-point 12^3 and 16^3 take 2.1 and 2.4, which is less than this says. */
+static const struct cost resident_cost = {500, 1200, 29};
 
 enum {
   MEETINGS = 2,    /* in an iteration of CG; other methods have more in all forms */
@@ -65,9 +70,13 @@ int cb_program_form_exists(enum cb_form_kind kind, const struct cb_target *targe
   return kind != CB_PROGRAM_CLUSTER || capability >= 90;
 }
 
-int64_t cb_program_ns(enum cb_form_kind kind, const struct cb_program_size *size) {
+static int64_t ns_of(const struct cost *cost, int blocks, const struct cb_program_size *size) {
   const int64_t bytes = size->stored_bytes + PASSES * size->vector_bytes;
-  return MEETINGS * costs[kind].meeting + costs[kind].latency + bytes / (costs[kind].rate * most_blocks(kind, size));
+  return MEETINGS * cost->meeting + cost->latency + bytes / (cost->rate * blocks);
+}
+
+int64_t cb_program_ns(enum cb_form_kind kind, const struct cb_program_size *size) {
+  return ns_of(&costs[kind], most_blocks(kind, size), size);
 }
 
 /* A cluster's thread blocks: few that have threads enough for all rows at once, but at least two. */
@@ -84,6 +93,15 @@ void cb_program_choose(struct cb_program_form *form, const struct cb_program_siz
     if (cb_program_form_exists(i, size->target) && cb_program_ns(i, size) < cb_program_ns(form->kind, size))
       form->kind = (enum cb_form_kind)i;
   cb_program_complete(form, size);
+}
+
+int cb_program_try_resident(struct cb_program_form *resident, enum cb_form_kind chosen,
+                            const struct cb_program_size *size) {
+  *resident = (struct cb_program_form){.kind = CB_PROGRAM_CLUSTER, .resident = 1};
+  if (!cb_program_form_exists(resident->kind, size->target)) return 0;
+  cb_program_complete(resident, size);
+  const int busy = (int)cb_smaller(resident->blocks, virtual_blocks(size));
+  return ns_of(&resident_cost, busy, size) < cb_program_ns(chosen, size);
 }
 
 void cb_program_complete(struct cb_program_form *form, const struct cb_program_size *size) {

@@ -194,13 +194,18 @@ static enum cb_status find_binary(const struct cb_shared *shared, const struct c
   return s;
 }
 
+/* Whether the form is the library's choice. */
+static int is_free(const cbgen_solver *solver) {
+  return !solver->options.program_form && !solver->options.thread_blocks;
+}
+
 static enum cb_status choose_form(const cbgen_solver *solver, const struct cb_image *image,
                                   struct cb_program_form *form, struct cb_diag *diag) {
   const struct cb_target *target = &solver->op->shared->session->device->target;
   const struct cb_program_size size = cb_solver_size(image, target);
   const char *name = solver->options.program_form;
   const int blocks = solver->options.thread_blocks;
-  if (!name && !blocks) {
+  if (is_free(solver)) {
     cb_program_choose(form, &size);
     return CB_OK;
   }
@@ -241,13 +246,14 @@ static enum cb_status find_fitting(cbgen_solver *solver, const struct cb_image *
   }
 }
 
-static enum cb_status build(cbgen_solver *solver, const struct cb_image *image, struct cb_diag *diag) {
+static enum cb_status build_form(cbgen_solver *solver, const struct cb_image *image, struct cb_program_form form,
+                                 struct cb_diag *diag) {
   const struct cb_shared *shared = solver->op->shared;
   struct cb_compiled compiled = {0};
-  struct cb_program_form form;
   struct cb_program_shape shape = {0};
-  enum cb_status s = choose_form(solver, image, &form, diag);
-  if (!s) s = find_fitting(solver, image, &form, &shape, &compiled, diag);
+  enum cb_status s = find_fitting(solver, image, &form, &shape, &compiled, diag);
+  if (!s && form.resident && compiled.spilled_bytes && is_free(solver))
+    s = cb_fail(diag, CB_ERR_LIMIT, "a thread lacks registers for vectors in shared memory");
   const struct cb_solver_parts parts = {.device = shared->session->device,
                                         .op = solver->op->op,
                                         .image = image,
@@ -259,6 +265,21 @@ static enum cb_status build(cbgen_solver *solver, const struct cb_image *image, 
   if (!s) s = cb_solver_load(&solver->solver, &parts, diag);
   cb_compiled_release(&compiled);
   return s;
+}
+
+/* Where nothing is asked for, first with vectors in shared memory, if that is predicted to pay and can be. */
+static enum cb_status build(cbgen_solver *solver, const struct cb_image *image, struct cb_diag *diag) {
+  const struct cb_program_size size = cb_solver_size(image, &solver->op->shared->session->device->target);
+  struct cb_program_form form, resident;
+  enum cb_status s = choose_form(solver, image, &form, diag);
+  if (s) return s;
+  if (is_free(solver) && cb_program_try_resident(&resident, form.kind, &size)) {
+    s = build_form(solver, image, resident, diag);
+    if (s != CB_ERR_LIMIT && s != CB_ERR_UNSUPPORTED) return s;
+    diag->message[0] = 0;
+    cb_text_release(&solver->source);
+  }
+  return build_form(solver, image, form, diag);
 }
 
 /* ---- several kernels */
