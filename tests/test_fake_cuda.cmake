@@ -59,7 +59,7 @@ function(cbgen_run_on_fake_cuda)
   foreach(name IN LISTS ARGN)
     if(TEST ${name})
       set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "CBGEN_LIBCUDA=$<TARGET_FILE:fake_cuda>"
-                   "CBGEN_NVRTC=$<TARGET_FILE:fake_cuda>")
+                   "CBGEN_NVRTC=$<TARGET_FILE:fake_cuda>" CBGEN_FAMILIES=)
     endif()
   endforeach()
 endfunction()

@@ -455,10 +455,10 @@ unsigned perform_launch(const struct work *work) {
   state.clock_ns += duration(work);
   if (state.hook) state.hook(state.user, &work->launch);
   if (work->kernel->kernel) return execute(work);
-  /* A text for the hook alone is a test's; CUDA that the fake cannot compile is not, and must not seem to
-   * run, unless that is asked for. */
-  if (text_of(work->kernel->module->bytes) && !state.hook && !state.unrun)
-    return misuse(NOT_SUPPORTED, "kernel '%s' is CUDA that only a GPU takes", work->launch.kernel);
+  /* What the fake cannot run (CUDA that it cannot compile, a real cubin) must not seem to run, unless a test has a hook
+   * for it or asks for that. */
+  if (!state.hook && !state.unrun)
+    return misuse(NOT_SUPPORTED, "kernel '%s' is of an image that only a GPU takes", work->launch.kernel);
   return SUCCESS;
 }
 
