@@ -105,6 +105,40 @@ static void sums_are_fused_where_rows_have_one_thread(void **state) {
   }
 }
 
+/* Products with heads: whose regions have the arrays of the others, and where rows are committed with their section's
+ * sums; every recipe that splits values has them. */
+static void every_recipe_with_heads_has_programs(void **state) {
+  struct cb_nvrtc *nvrtc = open_nvrtc();
+  const struct cb_recipe *recipe;
+  int made = 0;
+  (void)state;
+  for (int i = 0; (recipe = cb_recipe_at(i)); i++) {
+    const char *example = example_of(recipe);
+    char settings[256];
+    struct cb_text text = {0};
+    struct cb_diag diag = {0};
+    snprintf(settings, sizeof settings, "%s type=split-f64", settings_of_recipe(recipe));
+    const enum cb_status s = text_of(&text, example ? example : "random,rows=300,cols=300,density=0.05", settings,
+                                     cb_program_find("cg-mixed", i % 3), &diag);
+    printf("%s: %d %s\n", settings, s, diag.message);
+    if (s) {
+      assert_int_equal(s, CB_ERR_UNSUPPORTED);
+      assert_non_null(strstr(diag.message, "choose another recipe"));
+    } else {
+      const struct cb_nvrtc_options options = {.arch = arch_in_turn(i), .strict = 1};
+      struct cb_compiled compiled;
+      if (cb_compile_fitting(&compiled, nvrtc, cb_text_string(&text), "program", &options, &diag))
+        printf("%s: %.300s\n", settings, diag.message);
+      else if (compiled.spilled_bytes) printf("%s: %d bytes\n", settings, compiled.spilled_bytes);
+      cb_compiled_release(&compiled);
+      made++;
+    }
+    cb_text_release(&text);
+  }
+  assert_true(made > 12);
+  cb_nvrtc_close(nvrtc);
+}
+
 static void methods_have_names(void **state) {
   (void)state;
   assert_null(cb_program_find("sor", 0));
@@ -418,6 +452,6 @@ int main(void) {
       cmocka_unit_test(stages_compile_and_do_not_spill),
       cmocka_unit_test(repeated_acts_stand_together),
       cmocka_unit_test(vectors_are_read_coherently),
-      cmocka_unit_test(other_methods_compile)};
+      cmocka_unit_test(other_methods_compile), cmocka_unit_test(every_recipe_with_heads_has_programs)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -125,7 +125,8 @@ struct cb_program {
   struct cb_section sections[CB_MOST_SECTIONS];
   int sections_count;
   int inner; /* of the sections that repeat the first, if it repeats by itself most of the time: then the others'
-              * products are executed only where it is left. 0: there is none. Of the form "graph" alone */
+              * products are executed only where it is left. 0: there is none. Other forms go from section to section
+              * as they are */
 };
 
 /* Reasons to stop, as the texts have them, and as the outcome tells them. */

@@ -12,7 +12,7 @@
 #define MIXED(given_diagonal, own_diagonal, own_z, first, first_z, later, later_z, z)                            \
   {                                                                                                              \
     .name = "cg-mixed", .parameters = {"relative", "absolute"}, .given = {"b", "x", given_diagonal},             \
-    .work = {"r", "p", "q", own_diagonal, own_z}, .sections_count = 4, .inner = 1,                               \
+    .work = {"r", "p", "before", "q", own_diagonal, own_z}, .sections_count = 4, .inner = 1,                               \
     .sections = {                                                                                                \
         {.from = "x",                                                                                            \
          .to = "q",                                                                                              \
@@ -26,6 +26,7 @@
          .next = 1},                                                                                             \
         {.from = "p",                                                                                            \
          .heads = 1,                                                                                             \
+         .old = "before",                                                                                        \
          .before = "in " z "; inout x, p; scalar beta, pending; x = fma(pending, p, x); p = fma(beta, p, " z ");", \
          .to = "q",                                                                                              \
          .sums = "in p, q; pq = dot(p, q);",                                                                     \
@@ -62,7 +63,7 @@
 #define MIXED_APART(given_inverse, apply)                                                                        \
   {                                                                                                              \
     .name = "cg-mixed", .parameters = {"relative", "absolute"}, .given = {"b", "x", given_inverse},              \
-    .work = {"r", "p", "q", "z"}, .sections_count = 4, .inner = 1,                                               \
+    .work = {"r", "p", "before", "q", "z"}, .sections_count = 4, .inner = 1,                                               \
     .sections = {                                                                                                \
         {.from = "x",                                                                                            \
          .to = "q",                                                                                              \
@@ -77,6 +78,7 @@
          .next = 1},                                                                                             \
         {.from = "p",                                                                                            \
          .heads = 1,                                                                                             \
+         .old = "before",                                                                                        \
          .before = "in z; inout x, p; scalar beta, pending; x = fma(pending, p, x); p = fma(beta, p, z);",       \
          .to = "q",                                                                                              \
          .sums = "in p, q; pq = dot(p, q);",                                                                     \
