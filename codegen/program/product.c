@@ -212,9 +212,9 @@ static enum cb_status take_product(struct cb_product_text *product, const struct
 
 /* ---- the same with heads */
 
-/* Regions of the namespace have the arrays of those outside, as a type of their own: what is called with it is found in
- * the namespace. */
-static void share_arrays(struct cb_text *regions) {
+/* Regions of the namespace have the arrays of those outside, which get names in `outside`, as a type of their own: what
+ * is called with it is found in the namespace. */
+static void share_arrays(struct cb_text *regions, struct cb_text *outside) {
   static const char space[] = "\nnamespace ", arrays[] = "struct Arrays {\n", end[] = "};\n";
   struct cb_text made = {0};
   const char *from = cb_text_string(regions);
@@ -222,8 +222,10 @@ static void share_arrays(struct cb_text *regions) {
     const char *name = NULL;
     for (const char *next = from; (next = strstr(next, space)) && next < at; next = name) name = next + sizeof space - 1;
     if (!name) break;
+    const int length = (int)strcspn(name, " ");
+    cb_text_add(outside, "using %.*s_arrays_t = %.*s::Arrays;\n", length, name, length, name);
     add_range(&made, from, at);
-    cb_text_add(&made, "struct Arrays : ::%.*s::Arrays {};\n", (int)strcspn(name, " "), name);
+    cb_text_add(&made, "struct Arrays : %.*s_arrays_t {};\n", length, name);
   }
   cb_text_add_string(&made, from);
   made.failed |= regions->failed;
@@ -245,7 +247,8 @@ static enum cb_status take_heads(struct cb_product_text *product, const struct c
     return cb_fail(diag, CB_ERR_UNSUPPORTED, "method '%s' multiplies with heads of split values, and this product has none",
                    request->program->name);
   const enum cb_status s = take_product(&heads, request, space, 1, diag);
-  share_arrays(&heads.regions);
+  share_arrays(&heads.regions, &product->regions);
+  cb_text_add_string(&product->regions, "\n");
   add_namespace(&product->regions, &heads.regions);
   add_namespace(&product->functions, &heads.functions);
   if (heads.blocks_per_sm && (!product->blocks_per_sm || heads.blocks_per_sm < product->blocks_per_sm))

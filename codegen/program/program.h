@@ -85,7 +85,8 @@ enum {
 
 struct cb_section {
   const char *from, *to; /* of the product; NULL: there is none */
-  const char *sums;      /* rows statements with nothing but reductions, behind the product; NULL: none */
+  const char *sums; /* rows statements with reductions, behind the product, which may make nothing anew but `to`, as an
+                     * inout; NULL: none */
   struct cb_step steps[CB_MOST_STEPS];
   int next; /* section that follows; the last one has none, and its first sum is the true residual's square */
   const char *before; /* rows statements without reductions, of which `from` is an inout; NULL: none */

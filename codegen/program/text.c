@@ -477,6 +477,28 @@ static const char *products_text(struct writer *writer) {
 
 /* ---- commit */
 
+/* Whether what is behind the section's product makes its result anew. */
+static int is_remade(const struct cb_section *section, const struct cb_statements *sums) {
+  for (int i = 0; sums && i < sums->names_count; i++)
+    if (sums->names[i].kind == CB_NAME_INOUT && !strcmp(sums->names[i].name, section->to)) return 1;
+  return 0;
+}
+
+/* When a row is written as the product has it: "step.section != 3". NULL: always. */
+static const char *when_kept(struct writer *writer) {
+  const struct cb_program *program = writer->request->program;
+  struct cb_text text = {0};
+  for (int i = 0; i < program->sections_count; i++) {
+    const struct cb_section *section = &program->sections[i];
+    struct cb_statements *sums = section->sums ? cb_writer_parse(&writer->base, section->sums) : NULL;
+    if (is_remade(section, sums)) cb_text_add(&text, "%sstep.section != %d", text.length ? " && " : "", i);
+    cb_free(sums);
+  }
+  const int is_any = text.length > 0;
+  const char *kept = cb_writer_keep(&writer->base, &text);
+  return is_any ? kept : NULL;
+}
+
 static void add_commit(struct writer *writer, struct cb_text *text, const struct cb_section *section) {
   const struct cb_statement_types types = {writer->request->vector, writer->request->sum};
   struct cb_row_text row = cb_writer_row(&types);
@@ -498,7 +520,7 @@ static void add_commit(struct writer *writer, struct cb_text *text, const struct
   if (sums) {
     row.indent = makes ? "      " : "    ";
     if (makes) cb_text_add_string(text, "    {\n");
-    cb_text_add(text, "%sconst sum_t %s_ = sum;\n", row.indent, section->to);
+    cb_text_add(text, "%s%ssum_t %s_ = sum;\n", row.indent, is_remade(section, sums) ? "" : "const ", section->to);
     cb_emit_row(text, sums, &row);
     if (makes) cb_text_add_string(text, "    }\n");
   }
@@ -594,6 +616,9 @@ static void add_before(struct writer *writer, struct cb_text *text) {
   if (writer->fused) {
     cb_scope_section(&scope, "fused");
     cb_scope_placeholder(&scope, "commit_sums", commit_sums(writer));
+    const char *kept = when_kept(writer);
+    if (kept) cb_scope_section(&scope, "remade");
+    if (kept) cb_scope_placeholder(&scope, "kept", kept);
   }
   expand(writer, text, "before_regions", &scope);
 }
