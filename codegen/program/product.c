@@ -238,6 +238,38 @@ static void add_namespace(struct cb_text *text, const struct cb_text *body) {
   text->failed |= body->failed;
 }
 
+/* A factor of a size: a number, or a constant of the text; 1 if it is none. */
+static int64_t factor_at(const char *text, const char *at) {
+  char head[80];
+  if (*at >= '0' && *at <= '9') return strtoll(at, NULL, 10);
+  snprintf(head, sizeof head, "constexpr int %.*s = ", (int)strcspn(at, " *>"), at);
+  const char *found = strstr(text, head);
+  return found ? strtoll(found + strlen(head), NULL, 10) : 1;
+}
+
+/* Bytes of "__shared__ Shared<sum_t, 8 * kItems> sums;" and the like, were all of double precision. */
+static int64_t shared_bytes(const char *text) {
+  static const char shared[] = "__shared__ Shared<";
+  int64_t all = 0;
+  for (const char *at = text; (at = strstr(at, shared)); at += sizeof shared - 1) {
+    int64_t bytes = sizeof(double);
+    const char *end = at + strcspn(at, ">;"), *factor = at + strcspn(at, ",>;");
+    for (; factor < end; factor += 1 + strcspn(factor + 1, "*>;")) bytes *= factor_at(text, factor + 1 + strspn(factor + 1, " "));
+    all += bytes;
+  }
+  return all;
+}
+
+/* Both products have their own, beside which the program has little. */
+static enum cb_status check_shared(const struct cb_product_text *product, struct cb_diag *diag) {
+  enum { ROOM = 44 << 10 };
+  const int64_t bytes = shared_bytes(cb_text_string(&product->regions));
+  if (bytes <= ROOM) return CB_OK;
+  return cb_fail(diag, CB_ERR_UNSUPPORTED,
+                 "this product and that with heads have %lld bytes of shared memory in one kernel, and there are %d: choose "
+                 "another recipe", (long long)bytes, ROOM);
+}
+
 /* Regions and functions of the namespace `heads`, behind the others. */
 static enum cb_status take_heads(struct cb_product_text *product, const struct cb_program_request *request,
                                  const char *text, struct cb_diag *diag) {
@@ -246,7 +278,7 @@ static enum cb_status take_heads(struct cb_product_text *product, const struct c
   if (!space)
     return cb_fail(diag, CB_ERR_UNSUPPORTED, "method '%s' multiplies with heads of split values, and this product has none",
                    request->program->name);
-  const enum cb_status s = take_product(&heads, request, space, 1, diag);
+  enum cb_status s = take_product(&heads, request, space, 1, diag);
   share_arrays(&heads.regions, &product->regions);
   cb_text_add_string(&product->regions, "\n");
   add_namespace(&product->regions, &heads.regions);
@@ -258,7 +290,7 @@ static enum cb_status take_heads(struct cb_product_text *product, const struct c
     heads.heads_arguments[i] = (struct cb_text){0};
   }
   cb_product_text_release(&heads);
-  return s;
+  return s ? s : check_shared(product, diag);
 }
 
 /* ---- the whole */
