@@ -27,11 +27,11 @@ int64_t cb_program_ns(enum cb_form_kind kind, const struct cb_program_size *size
 /* The form that is predicted to be the fastest; and, for one that is given, thread blocks (unless they are) and
  * groups. */
 void cb_program_choose(struct cb_program_form *form, const struct cb_program_size *size);
+void cb_program_complete(struct cb_program_form *form, const struct cb_program_size *size);
 
 /* Whether a cluster whose vectors lie in shared memory is predicted to be faster than the form that was chosen; it is
  * then in *resident. Its text tells whether the program, its product and shared memory allow it. */
 int cb_program_try_resident(struct cb_program_form *resident, enum cb_form_kind chosen,
                             const struct cb_program_size *size);
-void cb_program_complete(struct cb_program_form *form, const struct cb_program_size *size);
 
 #endif

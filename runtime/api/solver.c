@@ -199,14 +199,12 @@ static int is_free(const cbgen_solver *solver) {
   return !solver->options.program_form && !solver->options.thread_blocks;
 }
 
-static enum cb_status choose_form(const cbgen_solver *solver, const struct cb_image *image,
+static enum cb_status choose_form(const cbgen_solver *solver, const struct cb_program_size *size,
                                   struct cb_program_form *form, struct cb_diag *diag) {
-  const struct cb_target *target = &solver->op->shared->session->device->target;
-  const struct cb_program_size size = cb_solver_size(image, target);
   const char *name = solver->options.program_form;
   const int blocks = solver->options.thread_blocks;
   if (is_free(solver)) {
-    cb_program_choose(form, &size);
+    cb_program_choose(form, size);
     return CB_OK;
   }
   if (!cb_program_form_find(form, name ? name : cb_program_form_names[CB_PROGRAM_GRID]))
@@ -214,14 +212,15 @@ static enum cb_status choose_form(const cbgen_solver *solver, const struct cb_im
                    "there is no program form '%.60s'; there are grid, cluster, block and graph, each with '+steps', and cluster and "
                    "block with '+resident'", name);
   form->blocks = blocks;
-  if (!cb_program_form_exists(form->kind, target))
-    return cb_fail(diag, CB_ERR_UNSUPPORTED, "program form 'cluster' needs sm_90 or later; this GPU is %s", target->arch);
+  if (!cb_program_form_exists(form->kind, size->target))
+    return cb_fail(diag, CB_ERR_UNSUPPORTED, "program form 'cluster' needs sm_90 or later; this GPU is %s",
+                   size->target->arch);
   if (form->kind == CB_PROGRAM_CLUSTER && blocks > CB_PROGRAM_CLUSTER_BLOCKS)
     return cb_fail(diag, CB_ERR_LIMIT, "a cluster has at most %d thread blocks; %d are asked for",
                    CB_PROGRAM_CLUSTER_BLOCKS, blocks);
   if (form->kind == CB_PROGRAM_BLOCK && blocks > 1)
     return cb_fail(diag, CB_ERR_LIMIT, "program form 'block' has 1 thread block; %d are asked for", blocks);
-  cb_program_complete(form, &size);
+  cb_program_complete(form, size);
   return CB_OK;
 }
 
@@ -271,7 +270,7 @@ static enum cb_status build_form(cbgen_solver *solver, const struct cb_image *im
 static enum cb_status build(cbgen_solver *solver, const struct cb_image *image, struct cb_diag *diag) {
   const struct cb_program_size size = cb_solver_size(image, &solver->op->shared->session->device->target);
   struct cb_program_form form, resident;
-  enum cb_status s = choose_form(solver, image, &form, diag);
+  enum cb_status s = choose_form(solver, &size, &form, diag);
   if (s) return s;
   if (is_free(solver) && cb_program_try_resident(&resident, form.kind, &size)) {
     s = build_form(solver, image, resident, diag);
