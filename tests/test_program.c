@@ -105,8 +105,8 @@ static void sums_are_fused_where_rows_have_one_thread(void **state) {
   }
 }
 
-/* Both products in one kernel, strictly compiled and without spills; or words that say what to do, of those that have no
- * room for their shared memory twice, as they are of the layout cb. */
+/* Both products in one kernel, strictly compiled and without spills; or words that say what to do, of those that have
+ * no room for their shared memory twice, as they are of the layout cb. */
 static void every_recipe_with_heads_has_programs(void **state) {
   struct cb_nvrtc *nvrtc = open_nvrtc();
   const struct cb_recipe *recipe;
@@ -309,6 +309,22 @@ static void vectors_that_cannot_be_resident_are_refused(void **state) {
   }
 }
 
+/* Of a matrix that most iterations read half of, a form takes as long as of half of it. */
+static void what_is_not_read_takes_no_time(void **state) {
+  const struct cb_target target = {.multiprocessors = 132, .arch = "sm_90"};
+  const struct cb_program_size half = {
+      .target = &target, .blocks = 999, .threads = 256, .stored_bytes = 40 << 20, .vector_bytes = 1 << 20};
+  struct cb_program_size split = half;
+  (void)state;
+  split.stored_bytes = 80 << 20;
+  for (int i = 0; i < CB_PROGRAM_FORMS; i++) {
+    split.spared_bytes = 0;
+    assert_true(cb_program_ns(i, &split) > cb_program_ns(i, &half));
+    split.spared_bytes = 40 << 20;
+    assert_int_equal(cb_program_ns(i, &split), cb_program_ns(i, &half));
+  }
+}
+
 static void forms_have_names(void **state) {
   static const struct {
     const char *name;
@@ -448,7 +464,7 @@ int main(void) {
       cmocka_unit_test(no_form_spills), cmocka_unit_test(resident_vectors_need_no_fences),
       cmocka_unit_test(one_thread_block_has_its_vectors_at_hand),
       cmocka_unit_test(vectors_that_cannot_be_resident_are_refused), cmocka_unit_test(forms_have_names),
-      cmocka_unit_test(no_batch_spills),
+      cmocka_unit_test(what_is_not_read_takes_no_time), cmocka_unit_test(no_batch_spills),
       cmocka_unit_test(stages_compile_and_do_not_spill),
       cmocka_unit_test(repeated_acts_stand_together),
       cmocka_unit_test(vectors_are_read_coherently),

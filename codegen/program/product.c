@@ -217,10 +217,10 @@ static enum cb_status take_product(struct cb_product_text *product, const struct
 static void share_arrays(struct cb_text *regions, struct cb_text *outside) {
   static const char space[] = "\nnamespace ", arrays[] = "struct Arrays {\n", end[] = "};\n";
   struct cb_text made = {0};
-  const char *from = cb_text_string(regions);
-  for (const char *at, *behind; (at = strstr(from, arrays)) && (behind = strstr(at, end)); from = behind + sizeof end - 1) {
+  const char *from = cb_text_string(regions), *behind;
+  for (const char *at; (at = strstr(from, arrays)) && (behind = strstr(at, end)); from = behind + strlen(end)) {
     const char *name = NULL;
-    for (const char *next = from; (next = strstr(next, space)) && next < at; next = name) name = next + sizeof space - 1;
+    for (const char *next = from; (next = strstr(next, space)) && next < at; next = name) name = next + strlen(space);
     if (!name) break;
     const int length = (int)strcspn(name, " ");
     cb_text_add(outside, "using %.*s_arrays_t = %.*s::Arrays;\n", length, name, length, name);
@@ -254,7 +254,8 @@ static int64_t shared_bytes(const char *text) {
   for (const char *at = text; (at = strstr(at, shared)); at += sizeof shared - 1) {
     int64_t bytes = sizeof(double);
     const char *end = at + strcspn(at, ">;"), *factor = at + strcspn(at, ",>;");
-    for (; factor < end; factor += 1 + strcspn(factor + 1, "*>;")) bytes *= factor_at(text, factor + 1 + strspn(factor + 1, " "));
+    for (; factor < end; factor += 1 + strcspn(factor + 1, "*>;"))
+      bytes *= factor_at(text, factor + 1 + strspn(factor + 1, " "));
     all += bytes;
   }
   return all;
@@ -266,8 +267,8 @@ static enum cb_status check_shared(const struct cb_product_text *product, struct
   const int64_t bytes = shared_bytes(cb_text_string(&product->regions));
   if (bytes <= ROOM) return CB_OK;
   return cb_fail(diag, CB_ERR_UNSUPPORTED,
-                 "this product and that with heads have %lld bytes of shared memory in one kernel, and there are %d: choose "
-                 "another recipe", (long long)bytes, ROOM);
+                 "this product and that with heads have %lld bytes of shared memory in one kernel, and there are %d: "
+                 "choose another recipe", (long long)bytes, ROOM);
 }
 
 /* Regions and functions of the namespace `heads`, behind the others. */

@@ -2,21 +2,26 @@
 #include "codegen/program/methods/methods.h"
 
 /* Conjugate gradients (cg.c) in mixed precision: an iteration multiplies with heads of split values, as if the matrix
- * were one of floats, but for its diagonal: what rows of heads lack to the sums of whole ones (`rest`) is added there. So
- * a constant vector, and about what is smooth, is multiplied as by the whole matrix, and where rows have sums of about 0,
- * as those of differential equations have, heads are off by what entries are off, and not by what the smallest eigenvalue
- * makes of that: iterations are as many as with whole values. (Modified incomplete factorisations keep sums of rows
- * likewise: Gustafsson, BIT 18, 1978.)
+ * were one of floats, but for its diagonal: what rows of heads lack of the sums of whole ones (`rest`) is added there.
+ * So a constant vector, and about what is smooth, is multiplied as by the whole matrix; and where rows have sums of
+ * about 0, as those of differential equations have, what heads are off by is small beside the residual, and not as
+ * large as the smallest eigenvalue is small. Without that, iterations have to find again late what they had found
+ * early, and are an eighth more. (Modified incomplete factorisations keep sums of rows likewise: Gustafsson,
+ * BIT 18, 1978.)
  *
  * The residual is computed anew, from x and whole values, when it is a tenth of the largest one since that was done
- * last, and where it is small enough to end: reliable updates, after Sleijpen and van der Vorst (Computing 56, 1996) and,
- * in mixed precision, Clark et al. (Computer Physics Communications 181, 2010). Directions go on from it. All vectors,
- * sums and updates are those of "cg", and what ends it is the residual of the whole matrix. */
+ * last, and where it is small enough to end: reliable updates, after Sleijpen and van der Vorst (Computing 56, 1996)
+ * and, in mixed precision, Clark et al. (Computer Physics Communications 181, 2010). Directions go on from it. All
+ * vectors, sums and updates are those of "cg", and what ends it is the residual of the whole matrix. */
 
 /* Behind the first section, which leaves ones in p: `rest`, from a product with either kind of values. */
 #define REST                                                                                                     \
   {.from = "p", .to = "rest", .next = 2},                                                                        \
-  {.from = "p", .heads = 1, .to = "q", .steps = {STEP(ROWS, "in q; inout rest; out p; rest = rest - q; p = 0;")}, .next = 3}
+  {.from = "p",                                                                                                  \
+   .heads = 1,                                                                                                   \
+   .to = "q",                                                                                                    \
+   .steps = {STEP(ROWS, "in q; inout rest; out p; rest = rest - q; p = 0;")},                                    \
+   .next = 3}
 
 #define MULTIPLY_HEADS "in p, rest; inout q; q = fma(rest, p, q); pq = dot(p, q);"
 
