@@ -413,63 +413,51 @@ static int has_empty_section(const struct cb_program *program) {
   return 0;
 }
 
-/* The lines of `body` behind a condition, which is released. */
-static void add_under(struct cb_text *text, const char *condition, struct cb_text *body) {
-  const char *at = cb_text_string(body);
-  cb_text_add(text, "    %s {\n", condition);
-  for (const char *end; *at; at = end) {
-    end = at + strcspn(at, "\n");
+/* The lines of `body` behind a condition. */
+static void add_under(struct cb_text *text, const char *condition, const char *body) {
+  cb_text_add(text, "    if (%s) {\n", condition);
+  for (const char *end; *body; body = end) {
+    end = body + strcspn(body, "\n");
     end += *end == '\n';
-    cb_text_add(text, "  %.*s", (int)(end - at), at);
+    cb_text_add(text, "  %.*s", (int)(end - body), body);
   }
   cb_text_add_string(text, "    }\n");
-  text->failed |= body->failed;
-  cb_text_release(body);
 }
 
-/* The launches of the product, or of that with heads. */
-static void add_product(struct writer *writer, struct cb_text *text, int heads) {
-  const struct cb_program_request *request = writer->request;
-  for (int i = 0; i < request->launches_count; i++) {
-    struct cb_scope scope = {0};
-    if (i) cb_text_add_string(text, "    meet_all(pointers, meeting, blocks);\n");
-    cb_scope_placeholder(&scope, "blocks",
-                         writer->spread ? "end_block" : cb_writer_number(&writer->base, request->launches[i].blocks));
-    cb_scope_placeholder(&scope, "function", cb_arena_format(&writer->base.arena, "%sproduct_%d", heads ? "heads::" : "", i));
-    cb_scope_placeholder(&scope, "arrays",
-                         cb_text_string(heads ? &writer->product.heads_arguments[i] : &writer->product.arguments[i]));
-    if (writer->spread) cb_scope_section(&scope, "spread");
-    else if (writer->groups > 1) cb_scope_section(&scope, "groups");
-    else if (writer->product.shares) cb_scope_section(&scope, "shares");
-    expand(writer, text, "product", &scope);
-  }
-}
-
-/* "if (section == 1)": a section whose product is with heads. */
-static const char *if_heads(struct writer *writer) {
+/* "section == 1": one whose product is with heads. */
+static const char *when_heads(struct writer *writer) {
   const struct cb_program *program = writer->request->program;
   struct cb_text text = {0};
   for (int i = 0; i < program->sections_count; i++)
-    if (program->sections[i].heads) cb_text_add(&text, "%ssection == %d", text.length ? " || " : "if (", i);
-  cb_text_add_string(&text, ")");
+    if (program->sections[i].heads) cb_text_add(&text, "%ssection == %d", text.length ? " || " : "", i);
   return cb_writer_keep(&writer->base, &text);
 }
 
 static const char *products_text(struct writer *writer) {
-  const struct cb_program *program = writer->request->program;
+  const struct cb_program_request *request = writer->request;
+  const int has_heads = cb_program_has_heads(request->program);
   struct cb_text text = {0};
-  add_product(writer, &text, 0);
-  if (cb_program_has_heads(program)) {
-    struct cb_text heads = {0}, whole = text;
-    text = (struct cb_text){0};
-    add_product(writer, &heads, 1);
-    add_under(&text, if_heads(writer), &heads);
-    add_under(&text, "else", &whole);
+  for (int i = 0; i < request->launches_count; i++) {
+    struct cb_scope scope = {0};
+    if (i) cb_text_add_string(&text, "    meet_all(pointers, meeting, blocks);\n");
+    cb_scope_placeholder(&scope, "blocks",
+                         writer->spread ? "end_block" : cb_writer_number(&writer->base, request->launches[i].blocks));
+    cb_scope_placeholder(&scope, "number", cb_writer_number(&writer->base, i));
+    cb_scope_placeholder(&scope, "arrays", cb_text_string(&writer->product.arguments[i]));
+    if (has_heads) cb_scope_section(&scope, "heads");
+    if (has_heads) cb_scope_placeholder(&scope, "when_heads", when_heads(writer));
+    if (has_heads) cb_scope_placeholder(&scope, "heads_arrays", cb_text_string(&writer->product.heads_arguments[i]));
+    if (writer->spread) cb_scope_section(&scope, "spread");
+    else if (writer->groups > 1) cb_scope_section(&scope, "groups");
+    else if (writer->product.shares) cb_scope_section(&scope, "shares");
+    expand(writer, &text, "product", &scope);
   }
-  if (has_empty_section(program)) {
+  if (has_empty_section(request->program)) {
     struct cb_text bare = text;
     text = (struct cb_text){0};
-    add_under(&text, "if (from != nullptr)", &bare);
+    add_under(&text, "from != nullptr", cb_text_string(&bare));
+    text.failed |= bare.failed;
+    cb_text_release(&bare);
   }
   cb_writer_cut(&text);
   return cb_writer_keep(&writer->base, &text);
