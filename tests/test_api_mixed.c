@@ -144,7 +144,7 @@ static void every_recipe_has_it_in_a_form(void **state) {
     const char *form;
     int kind, blocks;
   } forms[] = {{"grid", 1, 0},  {"cluster", 2, 4},       {"grid+steps", 0, 3}, {"grid", 2, 0},
-               {"block", 1, 0}, {"cluster+steps", 1, 2}, {"grid", 1, 5}};
+               {"block", 1, 0}, {"cluster+steps", 1, 2}, {"grid", 1, 5}, {"grid+resident", 1, 0}};
   static const int iterations[] = {76, 52, 50}; /* of the graph: it_needs_about_as_many_iterations */
   const struct cb_recipe *recipe;
   int solved = 0;
@@ -157,16 +157,16 @@ static void every_recipe_has_it_in_a_form(void **state) {
     int32_t *pointers;
     const cbgen_csr view = view_of(&bed.csr, &pointers);
     must(bed.context, cbgen_block_diagonal(bed.context, &view, 3, (void *)(uintptr_t)blocks));
-    cbgen_solver_options options = options_of(&bed, forms[i % 7].kind, blocks);
+    cbgen_solver_options options = options_of(&bed, forms[i % 8].kind, blocks);
     cbgen_solver *solver;
-    options.program_form = forms[i % 7].form;
-    options.thread_blocks = forms[i % 7].blocks;
+    options.program_form = forms[i % 8].form;
+    options.thread_blocks = forms[i % 8].blocks;
     const cbgen_status s = cbgen_solver_create(bed.op, "cg-mixed", &options, &solver);
     if (s) {
       assert_int_equal(s, CBGEN_ERROR_UNSUPPORTED);
       assert_non_null(strstr(cbgen_operator_message(bed.op), "choose another recipe"));
     } else {
-      check_runs(&bed, solver, settings, iterations[forms[i % 7].kind]);
+      check_runs(&bed, solver, settings, iterations[forms[i % 8].kind]);
       solved++;
     }
     cbgen_solver_free(solver);
