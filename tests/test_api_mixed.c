@@ -94,17 +94,23 @@ static struct cb_csr conductors(void) {
 }
 
 static void sums_of_rows_are_kept(void **state) {
+  static const char *const forms[] = {"grid", "graph", "grid+resident", "grid+steps+resident"};
   (void)state;
   struct bed bed = bed_of(conductors(), "recipe=dia type=split-f64");
-  for (int form = 0; form < 2; form++) {
+  for (int i = 0; i < 4; i++) {
     cbgen_solver_options options = options_of(&bed, 1, 0);
-    const char *name = form ? "graph" : "grid";
-    options.program_form = name;
-    const cbgen_outcome plain = solved_in(&bed, "cg", &options, name), mixed = solved_in(&bed, "cg-mixed", &options, name);
-    print_message("%s: %d iterations and %d\n", name, plain.iterations, mixed.iterations);
+    char form[16] = "";
+    double norm;
+    options.program_form = forms[i];
+    strncat(form, forms[i], strcspn(forms[i], "+"));
+    const cbgen_outcome plain = solved_in(&bed, "cg", &options, form), mixed = solved_in(&bed, "cg-mixed", &options, form);
+    const double residual = host_residual(&bed, &norm);
+    print_message("%s: %d iterations and %d\n", forms[i], plain.iterations, mixed.iterations);
     assert_int_equal(mixed.reason, CBGEN_REASON_CONVERGED);
     assert_true(plain.iterations > 80);
     assert_true(mixed.iterations <= plain.iterations + plain.iterations / 50);
+    assert_true(residual <= 1.001e-10 * norm);
+    assert_true(fabs(mixed.true_residual - residual) <= 1e-13 * norm);
   }
   release(&bed);
 }
