@@ -343,6 +343,38 @@ static void refusals(void **state) {
   }
 }
 
+/* Whatever allocation fails while the kernel of both products is made: a message, and nothing left behind; or, of what
+ * can be done without, such as a cache, the same solver. */
+static void failures_leave_nothing_behind(void **state) {
+  enum { MANY = 8 };
+  (void)state;
+  struct bed bed = bed_of(conduction(), "recipe=sell type=split-f64");
+  cbgen_solver_options options = options_of(&bed, 1, 0);
+  options.program_form = "grid";
+  options.max_iterations = 2;
+  const cbgen_outcome expected = solved_in(&bed, "cg-mixed", &options, "grid");
+  int failed = 0, made = 0;
+  for (uint64_t nth = 1; made < MANY; nth++) {
+    cbgen_solver *solver;
+    cb_memory_fail_at(nth, 0);
+    const cbgen_status s = cbgen_solver_create(bed.op, "cg-mixed", &options, &solver);
+    cb_memory_fail_at(0, 0);
+    if (s) {
+      if (s != CBGEN_ERROR_MEMORY) fail_msg("allocation %d: %s", (int)nth, cbgen_operator_message(bed.op));
+      assert_null(solver);
+      failed++;
+      made = 0;
+    } else {
+      const cbgen_outcome outcome = run(&bed, solver);
+      assert_memory_equal(&outcome, &expected, sizeof outcome);
+      cbgen_solver_free(solver);
+      made++;
+    }
+  }
+  assert_in_range(failed, 100, 2000);
+  release(&bed);
+}
+
 /* One kernel multiplies with whole values. */
 static void other_methods_take_split_values(void **state) {
   (void)state;
@@ -362,7 +394,7 @@ int main(void) {
       TEST(it_needs_about_as_many_iterations), TEST(sums_of_rows_are_kept), TEST(every_recipe_has_it_in_a_form),
       TEST(iterations_read_heads),             TEST(heads_alone_do_not_do), TEST(the_host_repeats_it_alike),
       TEST(it_ends_as_it_should),              TEST(what_is_no_number_ends_it), TEST(refusals),
-      TEST(other_methods_take_split_values),
+      TEST(failures_leave_nothing_behind),     TEST(other_methods_take_split_values),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

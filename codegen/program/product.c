@@ -300,12 +300,13 @@ enum cb_status cb_product_take(struct cb_product_text *product, const struct cb_
                                struct cb_diag *diag) {
   const char *text = cb_source_behind_prelude(request->source);
   *product = (struct cb_product_text){0};
+  const char *regions = text ? strstr(text, REGION) : NULL;
+  if (!regions) return fail_text("regions", diag);
+  take_vectors(product, text, regions);
   enum cb_status s = take_product(product, request, text, 0, diag);
-  if (s) return s;
-  take_vectors(product, text, strstr(text, REGION));
   look(product);
   take_load_x(product);
-  if (cb_program_has_heads(request->program)) s = take_heads(product, request, text, diag);
+  if (!s && cb_program_has_heads(request->program)) s = take_heads(product, request, text, diag);
   return has_failed(product) ? cb_fail_memory(diag, "a program's text", 0) : s; /* what lacks memory lacks its parts */
 }
 
