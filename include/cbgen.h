@@ -649,7 +649,8 @@ typedef struct cbgen_solver_options {
  *
  *   cg         A symmetric and positive definite (Hestenes and Stiefel)
  *   cg-mixed   the same for operators with split values: products with heads, and now and then the residual anew from
- *              whole values, which ends it (reliable updates: Sleijpen and van der Vorst). Form "graph" alone
+ *              whole values, which ends it (reliable updates: Sleijpen and van der Vorst). Its diagonal makes up for
+ *              what rows of heads lack of the sums of whole ones. "cluster" and "block" have no "+resident"
  *   minres     A symmetric (Paige and Saunders); of the diagonal the sizes count
  *   bicgstab   any A (van der Vorst); two products an iteration
  *   gmres      any A (Saad and Schultz), begun anew every `restart` iterations: classical Gram-Schmidt, twice

@@ -106,6 +106,40 @@ static void sums_are_fused_where_rows_have_one_thread(void **state) {
   }
 }
 
+/* Both products in one kernel, strictly compiled and without spills; or words that say what to do, of those that have
+ * no room for their shared memory twice, as they are of the layout cb. */
+static void every_recipe_with_heads_has_programs(void **state) {
+  struct cb_nvrtc *nvrtc = open_nvrtc();
+  const struct cb_recipe *recipe;
+  int made = 0;
+  (void)state;
+  for (int i = 0; (recipe = cb_recipe_at(i)); i++) {
+    const char *example = example_of(recipe);
+    char settings[256];
+    struct cb_text text = {0};
+    struct cb_diag diag = {0};
+    snprintf(settings, sizeof settings, "%s type=split-f64", settings_of_recipe(recipe));
+    const enum cb_status s = text_of(&text, example ? example : "random,rows=300,cols=300,density=0.05", settings,
+                                     cb_program_find("cg-mixed", i % 3), &diag);
+    if (s) {
+      assert_int_equal(s, CB_ERR_UNSUPPORTED);
+      assert_non_null(strstr(diag.message, "choose another recipe"));
+    } else {
+      const struct cb_nvrtc_options options = {.arch = arch_in_turn(i), .strict = 1};
+      struct cb_compiled compiled;
+      if (cb_compile_fitting(&compiled, nvrtc, cb_text_string(&text), "program", &options, &diag))
+        fail_msg("%s: %s", settings, diag.message);
+      if (compiled.spilled_bytes) fail_msg("%s: %d bytes", settings, compiled.spilled_bytes);
+      assert_int_equal(count_of(cb_text_string(&text), "namespace heads {"), 2);
+      cb_compiled_release(&compiled);
+      made++;
+    }
+    cb_text_release(&text);
+  }
+  assert_true(made > 15);
+  cb_nvrtc_close(nvrtc);
+}
+
 static void methods_have_names(void **state) {
   (void)state;
   assert_null(cb_program_find("sor", 0));
@@ -346,6 +380,22 @@ static void vectors_that_cannot_be_resident_are_refused(void **state) {
   }
 }
 
+/* Of a matrix that most iterations read half of, a form takes as long as of half of it. */
+static void what_is_not_read_takes_no_time(void **state) {
+  const struct cb_target target = {.multiprocessors = 132, .arch = "sm_90"};
+  const struct cb_program_size half = {
+      .target = &target, .blocks = 999, .threads = 256, .stored_bytes = 40 << 20, .vector_bytes = 1 << 20};
+  struct cb_program_size split = half;
+  (void)state;
+  split.stored_bytes = 80 << 20;
+  for (int i = 0; i < CB_PROGRAM_FORMS; i++) {
+    split.spared_bytes = 0;
+    assert_true(cb_program_ns(i, &split) > cb_program_ns(i, &half));
+    split.spared_bytes = 40 << 20;
+    assert_int_equal(cb_program_ns(i, &split), cb_program_ns(i, &half));
+  }
+}
+
 static void forms_have_names(void **state) {
   static const struct {
     const char *name;
@@ -486,10 +536,10 @@ int main(void) {
       cmocka_unit_test(vectors_of_a_grid_have_slots), cmocka_unit_test(resident_forms_are_tried_where_they_pay),
       cmocka_unit_test(one_thread_block_has_its_vectors_at_hand),
       cmocka_unit_test(vectors_that_cannot_be_resident_are_refused), cmocka_unit_test(forms_have_names),
-      cmocka_unit_test(no_batch_spills),
+      cmocka_unit_test(what_is_not_read_takes_no_time), cmocka_unit_test(no_batch_spills),
       cmocka_unit_test(stages_compile_and_do_not_spill),
       cmocka_unit_test(repeated_acts_stand_together),
       cmocka_unit_test(vectors_are_read_coherently),
-      cmocka_unit_test(other_methods_compile)};
+      cmocka_unit_test(other_methods_compile), cmocka_unit_test(every_recipe_with_heads_has_programs)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -73,7 +73,7 @@ int cb_program_form_exists(enum cb_form_kind kind, const struct cb_target *targe
 }
 
 static int64_t ns_of(const struct cost *cost, int blocks, const struct cb_program_size *size) {
-  const int64_t bytes = size->stored_bytes + PASSES * size->vector_bytes;
+  const int64_t bytes = size->stored_bytes - size->spared_bytes + PASSES * size->vector_bytes;
   return MEETINGS * cost->meeting + cost->latency + bytes / (cost->rate * blocks);
 }
 

@@ -11,6 +11,7 @@ struct cb_program_size {
   int64_t blocks; /* virtual thread blocks of the product's largest launch */
   int threads;    /* of each */
   int64_t stored_bytes, vector_bytes; /* the matrix; one vector */
+  int64_t spared_bytes; /* of the matrix, which most iterations do not read */
 };
 
 /* The form of that name; behind it "+steps" for one whose vectors are made before products, and "+resident" for

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const char REGION[] = "// ---- region ";
+
 static enum cb_status fail_text(const char *what, struct cb_diag *diag) {
   return cb_fail(diag, CB_ERR_UNSUPPORTED, "the operator's text has no %s, so no program can be made of it", what);
 }
@@ -58,9 +60,9 @@ static void take_vectors(struct cb_product_text *product, const char *from, cons
 
 /* ---- kernels */
 
-/* "const sell0::Arrays sell0_arrays" → its type and name. */
-static void add_parameter(struct cb_product_text *product, int launch, struct cb_text *function, const char *from,
-                          const char *end) {
+/* "const sell0::Arrays sell0_arrays" → its type and name. With heads the argument is made of the other product's. */
+static void add_parameter(struct cb_product_text *product, int launch, int heads, struct cb_text *function,
+                          const char *from, const char *end) {
   static const char plain[] = "const ";
   if (!strncmp(from, plain, sizeof plain - 1)) from += sizeof plain - 1;
   const char *blank = memchr(from, ' ', (size_t)(end - from));
@@ -68,17 +70,19 @@ static void add_parameter(struct cb_product_text *product, int launch, struct cb
   if (!blank) return;
   cb_text_add(function, "const %.*s &%.*s, ", type, from, name, blank + 1);
   cb_text_add(&product->parameters, "const %.*s launch%d_%.*s, ", type, from, launch, name, blank + 1);
-  cb_text_add(&product->arguments[launch], "launch%d_%.*s, ", launch, name, blank + 1);
+  if (heads) cb_text_add(&product->heads_arguments[launch], "heads::%.*s{launch%d_%.*s}, ", type, from, launch, name, blank + 1);
+  else cb_text_add(&product->arguments[launch], "launch%d_%.*s, ", launch, name, blank + 1);
 }
 
 /* The arrays are the parameters before x. */
-static int add_parameters(struct cb_product_text *product, int launch, struct cb_text *function, const char *list) {
+static int add_parameters(struct cb_product_text *product, int launch, int heads, struct cb_text *function,
+                          const char *list) {
   const char *end = strstr(list, "const vector_t *x");
   if (!end) return 0;
   for (const char *next; list < end; list = next) {
     next = strstr(list, ", ");
     if (!next || next >= end) return 0;
-    add_parameter(product, launch, function, list, next);
+    add_parameter(product, launch, heads, function, list, next);
     next += 2;
   }
   return 1;
@@ -117,17 +121,17 @@ static void note_bounds(struct cb_product_text *product, const char *kernels, co
   if (blocks && (!product->blocks_per_sm || blocks < product->blocks_per_sm)) product->blocks_per_sm = blocks;
 }
 
-/* The kernel `name` of the text, as function product_LAUNCH. */
+/* The kernel `name` of the text, or that with heads, as function product_LAUNCH. */
 static enum cb_status take_kernel(struct cb_product_text *product, const char *kernels, const char *name, int launch,
-                                  struct cb_diag *diag) {
+                                  int heads, struct cb_diag *diag) {
   struct cb_text head = {0}, function = {0};
-  cb_text_add(&head, " %s(", name);
+  cb_text_add(&head, " %s%s(", name, heads ? "_heads" : "");
   const char *list = head.failed ? NULL : strstr(kernels, cb_text_string(&head));
   const char *body = list ? strstr(list, ") {\n") : NULL, *end = body ? strstr(body, "\n}\n") : NULL;
   cb_text_add(&function, "// Launch %d of the product, of one of its thread blocks.\nCBGEN_DEVICE void product_%d(", launch,
               launch);
   if (list) note_bounds(product, kernels, list);
-  const int good = end && add_parameters(product, launch, &function, list + head.length);
+  const int good = end && add_parameters(product, launch, heads, &function, list + head.length);
   if (good) {
     cb_text_add_string(&function, "const Vectors &vectors, int thread_block) {\n");
     add_body(&function, body + strlen(") {\n"), end + 1);
@@ -140,7 +144,7 @@ static enum cb_status take_kernel(struct cb_product_text *product, const char *k
   return good ? CB_OK : fail_text("kernel of that name", diag);
 }
 
-/* ---- the whole */
+/* ---- what it is like */
 
 /* One region of templates/dia.cu.in, in which a thread has one row. */
 static int is_aligned(const char *regions) {
@@ -186,27 +190,123 @@ static void take_load_x(struct cb_product_text *product) {
 
 static int has_failed(const struct cb_product_text *product) {
   for (int i = 0; i < CB_PROGRAM_LAUNCHES; i++)
-    if (product->arguments[i].failed) return 1;
+    if (product->arguments[i].failed || product->heads_arguments[i].failed) return 1;
   return product->vectors.failed || product->load_x.failed || product->regions.failed || product->functions.failed ||
          product->parameters.failed;
 }
+
+/* Regions, and kernels as functions, of the text, or of its namespace `heads`. */
+static enum cb_status take_product(struct cb_product_text *product, const struct cb_program_request *request,
+                                   const char *text, int heads, struct cb_diag *diag) {
+  const char *regions = text ? strstr(text, REGION) : NULL;
+  const char *kernels = regions ? strstr(regions, "// ---- kernels\n") : NULL;
+  if (!kernels) return fail_text("regions and kernels", diag);
+  add_range(&product->regions, regions, kernels);
+  enum cb_status s = CB_OK;
+  for (int i = 0; i < request->launches_count && !s; i++)
+    s = take_kernel(product, kernels, request->launches[i].kernel, i, heads, diag);
+  cb_word_instead(&product->regions, "commit", "commit_step");
+  cb_word_instead(&product->functions, "commit", "commit_step");
+  return s;
+}
+
+/* ---- the same with heads */
+
+/* Regions of the namespace have the arrays of those outside, which get names in `outside`, as a type of their own: what
+ * is called with it is found in the namespace. */
+static void share_arrays(struct cb_text *regions, struct cb_text *outside) {
+  static const char space[] = "\nnamespace ", arrays[] = "struct Arrays {\n", end[] = "};\n";
+  struct cb_text made = {0};
+  const char *from = cb_text_string(regions), *behind;
+  for (const char *at; (at = strstr(from, arrays)) && (behind = strstr(at, end)); from = behind + strlen(end)) {
+    const char *name = NULL;
+    for (const char *next = from; (next = strstr(next, space)) && next < at; next = name) name = next + strlen(space);
+    if (!name) break;
+    const int length = (int)strcspn(name, " ");
+    cb_text_add(outside, "using %.*s_arrays_t = %.*s::Arrays;\n", length, name, length, name);
+    add_range(&made, from, at);
+    cb_text_add(&made, "struct Arrays : %.*s_arrays_t {};\n", length, name);
+  }
+  cb_text_add_string(&made, from);
+  made.failed |= regions->failed;
+  cb_text_release(regions);
+  *regions = made;
+}
+
+static void add_namespace(struct cb_text *text, const struct cb_text *body) {
+  cb_text_add(text, "namespace heads {\n\n%s}  // namespace heads\n\n", cb_text_string(body));
+  text->failed |= body->failed;
+}
+
+/* A factor of a size: a number, or a constant of the text; 1 if it is none. */
+static int64_t factor_at(const char *text, const char *at) {
+  char head[80];
+  if (*at >= '0' && *at <= '9') return strtoll(at, NULL, 10);
+  snprintf(head, sizeof head, "constexpr int %.*s = ", (int)strcspn(at, " *>"), at);
+  const char *found = strstr(text, head);
+  return found ? strtoll(found + strlen(head), NULL, 10) : 1;
+}
+
+/* Bytes of "__shared__ Shared<sum_t, 8 * kItems> sums;" and the like, were all of double precision. */
+static int64_t shared_bytes(const char *text) {
+  static const char shared[] = "__shared__ Shared<";
+  int64_t all = 0;
+  for (const char *at = text; (at = strstr(at, shared)); at += sizeof shared - 1) {
+    int64_t bytes = sizeof(double);
+    const char *end = at + strcspn(at, ">;"), *factor = at + strcspn(at, ",>;");
+    for (; factor < end; factor += 1 + strcspn(factor + 1, "*>;"))
+      bytes *= factor_at(text, factor + 1 + strspn(factor + 1, " "));
+    all += bytes;
+  }
+  return all;
+}
+
+/* Both products have their own, beside which the program has little. */
+static enum cb_status check_shared(const struct cb_product_text *product, struct cb_diag *diag) {
+  enum { ROOM = 44 << 10 };
+  const int64_t bytes = shared_bytes(cb_text_string(&product->regions));
+  if (bytes <= ROOM) return CB_OK;
+  return cb_fail(diag, CB_ERR_UNSUPPORTED,
+                 "this product and that with heads have %lld bytes of shared memory in one kernel, and there are %d: "
+                 "choose another recipe", (long long)bytes, ROOM);
+}
+
+/* Regions and functions of the namespace `heads`, behind the others. */
+static enum cb_status take_heads(struct cb_product_text *product, const struct cb_program_request *request,
+                                 const char *text, struct cb_diag *diag) {
+  struct cb_product_text heads = {0};
+  const char *space = strstr(text, "\nnamespace heads {\n");
+  if (!space)
+    return cb_fail(diag, CB_ERR_UNSUPPORTED, "method '%s' multiplies with heads of split values, and this product has none",
+                   request->program->name);
+  enum cb_status s = take_product(&heads, request, space, 1, diag);
+  share_arrays(&heads.regions, &product->regions);
+  cb_text_add_string(&product->regions, "\n");
+  add_namespace(&product->regions, &heads.regions);
+  add_namespace(&product->functions, &heads.functions);
+  if (heads.blocks_per_sm && (!product->blocks_per_sm || heads.blocks_per_sm < product->blocks_per_sm))
+    product->blocks_per_sm = heads.blocks_per_sm;
+  for (int i = 0; i < request->launches_count; i++) {
+    product->heads_arguments[i] = heads.heads_arguments[i];
+    heads.heads_arguments[i] = (struct cb_text){0};
+  }
+  cb_product_text_release(&heads);
+  return s ? s : check_shared(product, diag);
+}
+
+/* ---- the whole */
 
 enum cb_status cb_product_take(struct cb_product_text *product, const struct cb_program_request *request,
                                struct cb_diag *diag) {
   const char *text = cb_source_behind_prelude(request->source);
   *product = (struct cb_product_text){0};
-  const char *regions = text ? strstr(text, "// ---- region ") : NULL;
-  const char *kernels = regions ? strstr(regions, "// ---- kernels\n") : NULL;
-  if (!kernels) return fail_text("regions and kernels", diag);
+  const char *regions = text ? strstr(text, REGION) : NULL;
+  if (!regions) return fail_text("regions", diag);
   take_vectors(product, text, regions);
-  add_range(&product->regions, regions, kernels);
-  enum cb_status s = CB_OK;
-  for (int i = 0; i < request->launches_count && !s; i++)
-    s = take_kernel(product, kernels, request->launches[i].kernel, i, diag);
-  cb_word_instead(&product->regions, "commit", "commit_step");
-  cb_word_instead(&product->functions, "commit", "commit_step");
+  enum cb_status s = take_product(product, request, text, 0, diag);
   look(product);
   take_load_x(product);
+  if (!s && cb_program_has_heads(request->program)) s = take_heads(product, request, text, diag);
   return has_failed(product) ? cb_fail_memory(diag, "a program's text", 0) : s; /* what lacks memory lacks its parts */
 }
 
@@ -260,5 +360,8 @@ void cb_product_text_release(struct cb_product_text *product) {
   cb_text_release(&product->regions);
   cb_text_release(&product->functions);
   cb_text_release(&product->parameters);
-  for (int i = 0; i < CB_PROGRAM_LAUNCHES; i++) cb_text_release(&product->arguments[i]);
+  for (int i = 0; i < CB_PROGRAM_LAUNCHES; i++) {
+    cb_text_release(&product->arguments[i]);
+    cb_text_release(&product->heads_arguments[i]);
+  }
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The product of an operator's text, taken apart for a program: what stands above the kernels, and each kernel as a
- * function of the number of a virtual thread block. */
+ * function of the number of a virtual thread block.
+ *
+ * Of split values there are two products: that with heads of values stands in the namespace `heads`, behind the other
+ * in both texts, and differs in how it reads values. It has the other's vectors, arrays and arithmetic. */
 #ifndef CBGEN_CODEGEN_PROGRAM_PRODUCT_H
 #define CBGEN_CODEGEN_PROGRAM_PRODUCT_H
 
@@ -15,9 +18,10 @@ struct cb_product_text {
   struct cb_text vectors; /* types, vectors and arithmetic, without `commit` and `load_x` */
   struct cb_text load_x;  /* where nothing else reads x; else it stands in `vectors` */
   struct cb_text regions; /* in which rows go to `commit_step` */
-  struct cb_text functions; /* product_0, product_1, … */
+  struct cb_text functions; /* product_0, product_1, …; heads::product_0, … if a section is so */
   struct cb_text parameters; /* of the program's kernel, each with ", " behind it */
   struct cb_text arguments[CB_PROGRAM_LAUNCHES]; /* of the functions, likewise */
+  struct cb_text heads_arguments[CB_PROGRAM_LAUNCHES]; /* of those in `heads` */
   int is_scaled;    /* struct Vectors has alpha and beta */
   int has_carry;    /* and carry slots */
   int commits_once; /* nothing is added to a row that is written */
@@ -26,7 +30,8 @@ struct cb_product_text {
   int shares;       /* thread blocks use shared memory */
 };
 
-/* CB_ERR_UNSUPPORTED: the text is not one that this version writes. */
+/* CB_ERR_UNSUPPORTED: the text is not one that this version writes, or has no product with heads where the program
+ * wants one, or no room for the shared memory of both. */
 enum cb_status cb_product_take(struct cb_product_text *product, const struct cb_program_request *request,
                                struct cb_diag *diag);
 /* Functions that take a struct Vectors take any struct that is one, and with it that struct's own load_x and

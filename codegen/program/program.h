@@ -86,7 +86,8 @@ enum {
 
 struct cb_section {
   const char *from, *to; /* of the product; NULL: there is none */
-  const char *sums;      /* rows statements with nothing but reductions, behind the product; NULL: none */
+  const char *sums; /* rows statements with reductions, behind the product, which may make nothing anew but `to`, as an
+                     * inout; NULL: none */
   struct cb_step steps[CB_MOST_STEPS];
   int next; /* section that follows; the last one has none, and its first sum is the true residual's square */
   const char *before; /* rows statements without reductions, of which `from` is an inout; NULL: none */
@@ -126,7 +127,8 @@ struct cb_program {
   struct cb_section sections[CB_MOST_SECTIONS];
   int sections_count;
   int inner; /* of the sections that repeat the first, if it repeats by itself most of the time: then the others'
-              * products are executed only where it is left. 0: there is none. Of the form "graph" alone */
+              * products are executed only where it is left. 0: there is none. Other forms go from section to section
+              * as they are */
 };
 
 /* Reasons to stop, as the texts have them, and as the outcome tells them. */

@@ -291,8 +291,9 @@ static void close_stage(struct writer *writer) {
   cb_scope_placeholder(&scope, "stores", stores_text(writer, pieces));
   cb_scope_placeholder(&scope, "pieces", pieces);
   if (cb_has_word(pieces, "first_row")) cb_scope_section(&scope, "loops");
-  if (cb_has_word(pieces, "pointers")) cb_scope_section(&scope, "vectors");
-  if (!writer->base.program->copied) cb_scope_section(&scope, "given");
+  const int has_vectors = cb_has_word(pieces, "pointers");
+  if (has_vectors) cb_scope_section(&scope, "vectors");
+  if (has_vectors && !writer->base.program->copied) cb_scope_section(&scope, "given");
   if (writer->base.program->columns) cb_scope_section(&scope, "columns");
   if (writer->arrives) cb_scope_section(&scope, "arrives");
   expand(writer, &writer->stages, "stage", &scope);

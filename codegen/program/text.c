@@ -470,8 +470,18 @@ static void add_under(struct cb_text *text, const char *condition, const char *b
   cb_text_add_string(text, "    }\n");
 }
 
+/* "section == 1": one whose product is with heads. */
+static const char *when_heads(struct writer *writer) {
+  const struct cb_program *program = writer->request->program;
+  struct cb_text text = {0};
+  for (int i = 0; i < program->sections_count; i++)
+    if (program->sections[i].heads) cb_text_add(&text, "%ssection == %d", text.length ? " || " : "", i);
+  return cb_writer_keep(&writer->base, &text);
+}
+
 static const char *products_text(struct writer *writer) {
   const struct cb_program_request *request = writer->request;
+  const int has_heads = cb_program_has_heads(request->program);
   struct cb_text text = {0};
   for (int i = 0; i < request->launches_count; i++) {
     struct cb_scope scope = {0};
@@ -480,6 +490,9 @@ static const char *products_text(struct writer *writer) {
                          writer->spread ? "end_block" : cb_writer_number(&writer->base, request->launches[i].blocks));
     cb_scope_placeholder(&scope, "number", cb_writer_number(&writer->base, i));
     cb_scope_placeholder(&scope, "arrays", cb_text_string(&writer->product.arguments[i]));
+    if (has_heads) cb_scope_section(&scope, "heads");
+    if (has_heads) cb_scope_placeholder(&scope, "when_heads", when_heads(writer));
+    if (has_heads) cb_scope_placeholder(&scope, "heads_arrays", cb_text_string(&writer->product.heads_arguments[i]));
     if (writer->spread) cb_scope_section(&scope, "spread");
     else if (writer->groups > 1) cb_scope_section(&scope, "groups");
     else if (writer->product.shares) cb_scope_section(&scope, "shares");
@@ -498,6 +511,28 @@ static const char *products_text(struct writer *writer) {
 }
 
 /* ---- commit */
+
+/* Whether what is behind the section's product makes its result anew. */
+static int is_remade(const struct cb_section *section, const struct cb_statements *sums) {
+  for (int i = 0; sums && i < sums->names_count; i++)
+    if (sums->names[i].kind == CB_NAME_INOUT && !strcmp(sums->names[i].name, section->to)) return 1;
+  return 0;
+}
+
+/* When a row is written as the product has it: "step.section != 3". NULL: always. */
+static const char *when_stored(struct writer *writer) {
+  const struct cb_program *program = writer->request->program;
+  struct cb_text text = {0};
+  for (int i = 0; i < program->sections_count; i++) {
+    const struct cb_section *section = &program->sections[i];
+    struct cb_statements *sums = section->sums ? cb_writer_parse(&writer->base, section->sums) : NULL;
+    if (is_remade(section, sums)) cb_text_add(&text, "%sstep.section != %d", text.length ? " && " : "", i);
+    cb_free(sums);
+  }
+  const int is_any = text.length > 0;
+  const char *stored = cb_writer_keep(&writer->base, &text);
+  return is_any ? stored : NULL;
+}
 
 static void add_commit(struct writer *writer, struct cb_text *text, const struct cb_section *section) {
   const struct cb_statement_types types = {writer->request->vector, writer->request->sum};
@@ -521,7 +556,7 @@ static void add_commit(struct writer *writer, struct cb_text *text, const struct
   if (sums) {
     row.indent = makes ? "      " : "    ";
     if (makes) cb_text_add_string(text, "    {\n");
-    cb_text_add(text, "%sconst sum_t %s_ = sum;\n", row.indent, section->to);
+    cb_text_add(text, "%s%ssum_t %s_ = sum;\n", row.indent, is_remade(section, sums) ? "" : "const ", section->to);
     cb_emit_row(text, sums, &row);
     if (makes) cb_text_add_string(text, "    }\n");
   }
@@ -631,6 +666,9 @@ static void add_before(struct writer *writer, struct cb_text *text) {
   if (writer->fused) {
     cb_scope_section(&scope, "fused");
     cb_scope_placeholder(&scope, "commit_sums", commit_sums(writer));
+    const char *stored = when_stored(writer);
+    if (stored) cb_scope_section(&scope, "remade");
+    if (stored) cb_scope_placeholder(&scope, "stored", stored);
   }
   expand(writer, text, "before_regions", &scope);
 }
@@ -717,6 +755,7 @@ static void add_kernel(struct writer *writer, struct cb_text *text) {
   cb_scope_placeholder(&scope, "value",
                        program->value ? cb_arena_format(&writer->base.arena, "double(%s_)", program->value) : "0");
   cb_scope_placeholder(&scope, "products", products_text(writer));
+  if (cb_program_has_heads(program)) cb_scope_section(&scope, "heads");
   cb_scope_optional(&scope, "most_terms", cb_writer_number(&writer->base, most_sums(writer, 1)));
   if (writer->product.is_scaled) cb_scope_section(&scope, "scaled");
   if (writer->product.has_carry) cb_scope_section(&scope, "carry");
@@ -750,8 +789,6 @@ static enum cb_status check(const struct cb_program_request *request, struct cb_
     return cb_fail(diag, CB_ERR_UNSUPPORTED, "method '%s' needs program form 'graph'", request->program->name);
   if (cb_program_calls(request->program))
     return cb_fail(diag, CB_ERR_UNSUPPORTED, "a preconditioner of the caller's needs program form 'graph'");
-  if (request->program->inner)
-    return cb_fail(diag, CB_ERR_UNSUPPORTED, "method '%s' needs program form 'graph'", request->program->name);
   if (!request->launches_count || request->launches_count > CB_PROGRAM_LAUNCHES)
     return cb_fail(diag, CB_ERR_UNSUPPORTED, "a program takes products of 1 to %d launches, not %d", CB_PROGRAM_LAUNCHES,
                    request->launches_count);

@@ -272,7 +272,8 @@ static enum cb_status build_form(cbgen_solver *solver, const struct cb_image *im
 
 /* Where nothing is asked for, first with vectors in shared memory, if that is predicted to pay and can be. */
 static enum cb_status build(cbgen_solver *solver, const struct cb_image *image, struct cb_diag *diag) {
-  const struct cb_program_size size = cb_solver_size(image, &solver->op->shared->session->device->target);
+  const struct cb_target *target = &solver->op->shared->session->device->target;
+  const struct cb_program_size size = cb_solver_size(image, solver->program, target);
   struct cb_program_form form, resident[CB_PROGRAM_RESIDENT];
   enum cb_status s = choose_form(solver, &size, &form, diag);
   if (s) return s;

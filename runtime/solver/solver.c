@@ -73,10 +73,12 @@ enum cb_status cb_solver_text(struct cb_text *text, const struct cb_image *image
   return s;
 }
 
-struct cb_program_size cb_solver_size(const struct cb_image *image, const struct cb_target *target) {
+struct cb_program_size cb_solver_size(const struct cb_image *image, const struct cb_program *program,
+                                      const struct cb_target *target) {
   struct cb_program_size size = {.target = target,
                                  .threads = image->launches_count ? image->launches[0].threads : 1,
                                  .stored_bytes = image->stored_bytes,
+                                 .spared_bytes = cb_program_has_heads(program) ? 4 * image->nnz : 0, /* rests */
                                  .vector_bytes = image->rows * (int64_t)cb_type_size(image->vector_type)};
   for (int i = 0; i < image->launches_count; i++) size.blocks = cb_larger(size.blocks, image->launches[i].blocks);
   return size;

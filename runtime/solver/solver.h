@@ -24,7 +24,8 @@ enum cb_status cb_solver_text(struct cb_text *text, const struct cb_image *image
                               struct cb_program_shape *shape, struct cb_diag *diag);
 
 /* What its form is chosen by. */
-struct cb_program_size cb_solver_size(const struct cb_image *image, const struct cb_target *target);
+struct cb_program_size cb_solver_size(const struct cb_image *image, const struct cb_program *program,
+                                      const struct cb_target *target);
 
 struct cb_solver_parts {
   const struct cb_device *device;
