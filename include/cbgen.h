@@ -619,10 +619,11 @@ typedef struct cbgen_solver_options {
                                * (from sm_90 on, at most 16), for small systems; "block": one thread block; with
                                * "+steps" behind it: vectors are made before a product, never in it; and with
                                * "+resident": vectors lie in shared memory for the whole solution. In a cluster and a
-                               * block all do, of "cg", "bicgstab" and "minres", beside products whose rows are committed
-                               * once (else CBGEN_ERROR_UNSUPPORTED) and if they find room (CBGEN_ERROR_LIMIT); in a grid,
-                               * as far as there is room, those of which each thread reads its own rows alone, beside
-                               * products without shared memory of their own (CBGEN_ERROR_UNSUPPORTED). "graph":
+                               * block all do, of "cg", "bicgstab" and "minres", beside products whose rows are
+                               * committed once (else CBGEN_ERROR_UNSUPPORTED) and if they find room
+                               * (CBGEN_ERROR_LIMIT); in a grid, as far as there is room, those of which each thread
+                               * reads its own rows alone, beside products without shared memory of their own
+                               * (CBGEN_ERROR_UNSUPPORTED). "graph":
                                * several kernels around the operator's own products, repeated by a CUDA graph. NULL:
                                * what is predicted to be the fastest, "graph" where that cannot be made (the plan's launches
                                * differ in size, or there is no NVRTC), or "grid" for a number of thread blocks. Read

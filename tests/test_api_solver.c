@@ -94,7 +94,7 @@ static void resident_rows_may_lie_apart(void **state) {
   }
 }
 
-/* A grid's vectors that have slots, for all rows or for some, are as without, bit by bit; and where the solution goes on. */
+/* A grid's vectors that have slots, for all rows or for some, are as without, bit by bit; and when called again. */
 static void slots_hold_what_memory_would(void **state) {
   static const struct {
     const char *matrix, *settings, *method, *form;

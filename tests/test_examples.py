@@ -19,7 +19,7 @@ PROGRAMS, FAKE_CUDA, SCRATCH, BUILD, FLAGS = sys.argv[1:]
 SCRATCH = os.path.abspath(SCRATCH)
 CACHE = os.path.join(SCRATCH, "cache")
 FAKE = {**os.environ, "CBGEN_FAKE_CUDA": FAKE_CUDA, "CBGEN_LIBCUDA": FAKE_CUDA, "CBGEN_NVRTC": FAKE_CUDA,
-        "CBGEN_CACHE_DIR": CACHE, "CBGEN_FAKE_STRICT": "1"}
+        "CBGEN_CACHE_DIR": CACHE, "CBGEN_FAKE_STRICT": "1", "CBGEN_FAMILIES": ""}
 MOST_LINES = 149
 # each program's small matrix, how many checks it makes, and the products of an iteration
 EXAMPLES = {

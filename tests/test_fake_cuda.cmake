@@ -40,7 +40,8 @@ target_link_options(fake_cuda PRIVATE LINKER:--version-script=${CMAKE_CURRENT_SO
                     LINKER:-z,nodelete)
 set_property(TARGET fake_cuda PROPERTY LINK_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/fake/fake.map)
 
-# cbgen_use_fake_cuda(TEST …): for cmocka tests and tests of other kinds.
+# cbgen_use_fake_cuda(TEST …): for cmocka tests and tests of other kinds. They take no families that may lie beside the
+# library: the fake does not run real kernels.
 function(cbgen_use_fake_cuda)
   foreach(name IN LISTS ARGN)
     if(TARGET ${name})
@@ -48,7 +49,7 @@ function(cbgen_use_fake_cuda)
     endif()
     if(TEST ${name})
       set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "CBGEN_FAKE_CUDA=$<TARGET_FILE:fake_cuda>"
-                   "CBGEN_FAKE_CACHE=${FAKE_CUDA_CACHE}")
+                   "CBGEN_FAKE_CACHE=${FAKE_CUDA_CACHE}" CBGEN_FAMILIES=)
     endif()
   endforeach()
 endfunction()
@@ -59,7 +60,7 @@ function(cbgen_run_on_fake_cuda)
   foreach(name IN LISTS ARGN)
     if(TEST ${name})
       set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "CBGEN_LIBCUDA=$<TARGET_FILE:fake_cuda>"
-                   "CBGEN_NVRTC=$<TARGET_FILE:fake_cuda>" CBGEN_FAMILIES=)
+                   "CBGEN_NVRTC=$<TARGET_FILE:fake_cuda>")
     endif()
   endforeach()
 endfunction()

@@ -260,25 +260,24 @@ static void resident_vectors_need_no_fences(void **state) {
   cb_nvrtc_close(nvrtc);
 }
 
-/* What has slots in a grid: where the same thread commits a row and has it in steps, what no product reads; elsewhere what
- * steps alone read and write. Vectors with more passes first, as far as there is room. */
+/* What has slots in a grid: where the same thread commits a row and has it in steps, what no product reads; elsewhere
+ * what steps alone read and write. Vectors with more passes first, as far as there is room. */
 static void vectors_of_a_grid_have_slots(void **state) {
   static const struct {
     const char *matrix, *settings, *method;
     int in_steps, multiprocessors;
     const char *kept[4]; /* constants of the text */
-    int each;
   } cases[] = {
-      {"stencil7,n=40", "recipe=dia", "cg", 0, 8, {"q_kept = {0, 16, true}", "x_kept = {16, 16, true}"}, 1},
-      {"stencil7,n=40", "recipe=dia", "cg", 0, 2, {"q_kept = {0, 46, false}"}, 1},
-      {"stencil7,n=40", "recipe=dia", "cg", 1, 5, {"r_kept = {0, 25, true}", "q_kept = {25, 21, false}"}, 1},
-      {"random,rows=3000,cols=3000,density=0.01", "recipe=sell", "cg", 1, 2, {"r_kept = {0, ", "x_kept = {"}, 1},
-      {"fe3,n=9", "recipe=blocks type=f32", "minres", 0, 9, {"r_kept = {", "newer_kept = {", "w_kept = {", "x_kept = {"}, 1}};
+      {"stencil7,n=40", "recipe=dia", "cg", 0, 8, {"q_kept = {0, 16, true}", "x_kept = {16, 16, true}"}},
+      {"stencil7,n=40", "recipe=dia", "cg", 0, 2, {"q_kept = {0, 46, false}"}},
+      {"stencil7,n=40", "recipe=dia", "cg", 1, 5, {"r_kept = {0, 25, true}", "q_kept = {25, 21, false}"}},
+      {"random,rows=3000,cols=3000,density=0.01", "recipe=sell", "cg", 1, 2, {"r_kept = {0, ", "x_kept = {"}},
+      {"fe3,n=9", "recipe=blocks type=f32", "minres", 0, 9, {"r_kept = ", "newer_kept = ", "w_kept = ", "x_kept = "}}};
   struct cb_nvrtc *nvrtc = open_nvrtc();
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    const struct cb_program_form form = {.kind = CB_PROGRAM_GRID, .resident = 1, .groups = 4, .in_steps = cases[i].in_steps,
-                                         .each = cases[i].each, .room = 227 << 10,
+    const struct cb_program_form form = {.kind = CB_PROGRAM_GRID, .resident = 1, .groups = 4, .room = 227 << 10,
+                                         .in_steps = cases[i].in_steps, .each = 1,
                                          .multiprocessors = cases[i].multiprocessors};
     const struct cb_nvrtc_options options = {.arch = arch_in_turn((int)i), .strict = 1};
     struct cb_program_shape shape;
@@ -301,8 +300,8 @@ static void vectors_of_a_grid_have_slots(void **state) {
   cb_nvrtc_close(nvrtc);
 }
 
-/* Of a GPU with 132 multiprocessors: a cluster for what is small, and the grid itself. Directions are made in steps where
- * the matrix is large enough for a meeting more, and all vectors have room. */
+/* Of a GPU with 132 multiprocessors: a cluster for what is small, and the grid itself. Directions are made in steps
+ * where the matrix is large enough for a meeting more, and all vectors have room. */
 static void resident_forms_are_tried_where_they_pay(void **state) {
   static const struct {
     int64_t rows, stored;
@@ -315,7 +314,8 @@ static void resident_forms_are_tried_where_they_pay(void **state) {
   assert_ok(cb_target_find(&target, "sm_90", &diag));
   target.multiprocessors = 132;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    const struct cb_program_size size = {.target = &target, .blocks = cb_divide_up(cases[i].rows, (int64_t)256), .threads = 256,
+    const struct cb_program_size size = {.target = &target, .threads = 256,
+                                         .blocks = cb_divide_up(cases[i].rows, (int64_t)256),
                                          .stored_bytes = cases[i].stored, .vector_bytes = 8 * cases[i].rows};
     struct cb_program_form chosen, resident[CB_PROGRAM_RESIDENT];
     cb_program_choose(&chosen, &size);

@@ -97,8 +97,8 @@ void cb_program_choose(struct cb_program_form *form, const struct cb_program_siz
   cb_program_complete(form, size);
 }
 
-/* Whether directions are made in steps where vectors have slots: that is a meeting more, but a pass of nothing but slots,
- * and the product reads one vector in the place of two. Not if there is no room for all of them. */
+/* Whether directions are made in steps where vectors have slots: that is a meeting more, but a pass of nothing but
+ * slots, and the product reads one vector in the place of two. Not if there is no room for all of them. */
 static int steps_pay(const struct cb_program_size *size) {
   const struct cost *grid = &costs[CB_PROGRAM_GRID];
   const int64_t multiprocessors = size->target->multiprocessors;

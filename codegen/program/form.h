@@ -29,9 +29,9 @@ int64_t cb_program_ns(enum cb_form_kind kind, const struct cb_program_size *size
 void cb_program_choose(struct cb_program_form *form, const struct cb_program_size *size);
 void cb_program_complete(struct cb_program_form *form, const struct cb_program_size *size);
 
-/* Forms with vectors in shared memory that are predicted to be faster than the form that was chosen, the fastest first: a
- * cluster, and the grid itself. Their texts tell whether the program, its product and shared memory allow them. Returns
- * how many there are. */
+/* Forms with vectors in shared memory that are predicted to be faster than the form that was chosen, the fastest first:
+ * a cluster, and the grid itself. Their texts tell whether the program, its product and shared memory allow them.
+ * Returns how many there are. */
 enum { CB_PROGRAM_RESIDENT = 2 };
 int cb_program_try_resident(struct cb_program_form resident[CB_PROGRAM_RESIDENT], const struct cb_program_form *chosen,
                             const struct cb_program_size *size);

@@ -50,7 +50,8 @@ static void note_rows(struct search *search, const char *text, int in_commit, in
   search->status = cb_statements_parse(&statements, text, search->request->program->name, 0, search->diag);
   for (int i = 0; !search->status && i < statements->names_count; i++) {
     const struct cb_name *name = &statements->names[i];
-    const int is_loaded = name->read && name->kind != CB_NAME_OUT, is_stored = name->assigned && name->kind != CB_NAME_IN;
+    const int is_loaded = name->read && name->kind != CB_NAME_OUT;
+    const int is_stored = name->assigned && name->kind != CB_NAME_IN;
     if (cb_name_is_vector(name)) note_pass(search, name->name, in_commit, repeats ? is_loaded + is_stored : 0);
   }
   cb_free(statements);
@@ -112,8 +113,8 @@ static void place(struct cb_kept *kept, struct search *search) {
   for (int i = 0; i < search->count; i++) {
     const struct candidate *candidate = &search->candidates[i];
     const int64_t slots = cb_smaller(request->rows, request->slots - kept->slots);
-    if (candidate->is_read_by_others || (candidate->is_committed && !request->aligned) || !candidate->passes || slots < 1)
-      continue;
+    const int is_elsewhere = candidate->is_read_by_others || (candidate->is_committed && !request->aligned);
+    if (is_elsewhere || !candidate->passes || slots < 1) continue;
     kept->vectors[kept->count++] = (struct cb_kept_vector){candidate->name, kept->slots, slots, slots == request->rows};
     kept->slots += slots;
   }

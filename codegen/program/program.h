@@ -26,8 +26,8 @@
  *             multiprocessors' shared memory
  *   block     one thread block, which has only itself to wait for
  *
- * All may have vectors in shared memory for the whole solution: the latter two all of them (resident.h), a grid those of
- * which each thread reads its own rows alone (kept.h).
+ * All may have vectors in shared memory for the whole solution: the latter two all of them (resident.h), a grid those
+ * of which each thread reads its own rows alone (kept.h).
  *
  * A fourth form, "graph", is several kernels around the operator's own products, none of which is the matrix's: stages.h.
  *

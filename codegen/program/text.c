@@ -735,7 +735,8 @@ static int blocks_per_sm(const struct writer *writer) {
   const int own = writer->product.blocks_per_sm;
   const int most = own && own < usual ? own : usual;
   const int has_several = is_batch(writer) || writer->request->form.kind == CB_PROGRAM_GRID;
-  const int blocks = most > writer->groups && has_several ? most / writer->groups : 1, asked = writer->request->form.each;
+  const int blocks = most > writer->groups && has_several ? most / writer->groups : 1;
+  const int asked = writer->request->form.each;
   return asked && asked < blocks ? asked : blocks;
 }
 
@@ -837,7 +838,7 @@ static enum cb_status plan_kept(struct writer *writer) {
   struct cb_kept_request asked = {.program = program,
                                   .fused = writer->fused,
                                   .aligned = writer->aligned,
-                                  .rows = cb_divide_up(cb_divide_up(request->rows, (int64_t)threads), cb_larger(most, (int64_t)1)),
+                                  .rows = cb_divide_up(request->rows, threads * cb_larger(most, (int64_t)1)),
                                   .slots = room / (threads * (int64_t)cb_type_size(request->vector))};
   struct cb_text names = {0};
   if (writer->product.shares || request->launches[0].dynamic_shared)
@@ -947,8 +948,10 @@ enum cb_status cb_program_text(struct cb_text *text, const struct cb_program_req
   if (!s) {
     write(&writer, &body);
     s = writer.base.status;
-    *shape = (struct cb_program_shape){writer.groups * request->launches[0].threads, (int)shared_bytes(&writer), blocks_per_sm(&writer),
-                                          writer.least_blocks};
+    *shape = (struct cb_program_shape){.threads = writer.groups * request->launches[0].threads,
+                                       .dynamic_shared = (int)shared_bytes(&writer),
+                                       .each = blocks_per_sm(&writer),
+                                       .least_blocks = writer.least_blocks};
   }
   /* Statements call functions that stand in front of all that uses them. */
   if (!s) s = cb_emit_statement_functions(&functions, cb_text_string(&body), diag);

@@ -39,7 +39,7 @@ int cb_emit_pointers(struct cb_text *text, const struct cb_statements *statement
 
 /* ---- a row */
 
-/* A call of `function`, or its like for vectors with slots, with the row's entry of the vector; the call is left open. */
+/* A call of `function`, or its like for vectors with slots, with the row's entry of the vector; it is left open. */
 static void add_call(struct cb_text *text, const char *function, const char *kept_function, const char *name,
                      const struct cb_row_text *row) {
   const int is_kept = row->kept && cb_has_word(row->kept, name);

@@ -228,8 +228,8 @@ static struct cb_program_sizes sizes_of(const cbgen_solver *solver) {
   return (struct cb_program_sizes){solver->options.restart, solver->options.block_size};
 }
 
-/* Text and binary; with fewer threads to a thread block if a thread lacks registers, or fewer thread blocks where the text
- * divides shared memory among them. */
+/* Text and binary; with fewer threads to a thread block if a thread lacks registers, or fewer thread blocks where the
+ * text divides shared memory among them. */
 static enum cb_status find_fitting(cbgen_solver *solver, const struct cb_image *image, struct cb_program_form *form,
                                    struct cb_program_shape *shape, struct cb_compiled *compiled, struct cb_diag *diag) {
   enum { HALF = 512 /* threads: where a multiprocessor has more registers for each than fewer of them could use */ };
