@@ -73,7 +73,6 @@ static inline void open_batch(struct kernel_batch *batch, const struct cb_verify
 static inline void judge_kernel(struct kernel_batch *batch, const struct kernel *kernel,
                                 const struct cb_verify_report *report) {
   batch->run_seconds += report->run_seconds;
-  if (getenv("CITIME")) printf("T %.2f %s | %s\n", report->run_seconds, kernel->name, kernel->plan ? kernel->plan->line : "");
   batch->rows += report->rows;
   batch->exact_rows += report->exact_rows;
   if (report->worst_ratio > batch->worst_ratio) batch->worst_ratio = report->worst_ratio;

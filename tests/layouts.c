@@ -309,7 +309,6 @@ static struct cb_verify_report *verify_products(const struct gathered *gathered)
   assert_ok(cb_verify_batch(host, cases, gathered->count, &options, reports, &diag));
   print_message("%d kernels: compile %.1f s, run %.1f s\n", gathered->count, reports[0].compile_seconds,
                 reports[0].run_seconds);
-  for (int c = 0; getenv("CITIME") && c < gathered->count; c++) printf("T %.2f %s | %s\n", reports[c].run_seconds, gathered->names[c], gathered->products[c].plan->line);
   free(cases);
   return reports;
 }

@@ -26,8 +26,8 @@ set(fake_sanitized $<$<BOOL:${CBGEN_SANITIZE}>:EMULATION_SANITIZED>)
 set_source_files_properties(${fake_emulator_sources} fake/machine.cpp PROPERTIES
   COMPILE_OPTIONS "-O2;-fno-sanitize=all;-Wno-pedantic;-Wno-missing-field-initializers")
 
-# Compiling kernels for it, one by one, is most of what tests on it cost. Some run long: -Og takes less than half of the
-# time of -O1, and their threads little more; gold half of linking.
+# Tests on it compile kernels one by one, and some run them for long: -Og compiles in less than half of the time of -O1,
+# what it makes is about as fast; gold links in half of the time.
 find_program(FAKE_LD ld.gold)
 mark_as_advanced(FAKE_LD)
 set(fake_flags "-Og$<$<BOOL:${FAKE_LD}>: -fuse-ld=gold>")
