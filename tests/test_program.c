@@ -5,6 +5,7 @@
 #include "tests/support.h"
 
 #include "codegen/program/batch.h"
+#include "base/integers.h"
 #include "codegen/program/form.h"
 #include "codegen/program/program.h"
 #include "codegen/program/stages.h"
@@ -225,6 +226,73 @@ static void resident_vectors_need_no_fences(void **state) {
   cb_nvrtc_close(nvrtc);
 }
 
+/* What has slots in a grid: where the same thread commits a row and has it in steps, what no product reads; elsewhere what
+ * steps alone read and write. Vectors with more passes first, as far as there is room. */
+static void vectors_of_a_grid_have_slots(void **state) {
+  static const struct {
+    const char *matrix, *settings, *method;
+    int in_steps, multiprocessors;
+    const char *kept[4]; /* constants of the text */
+    int each;
+  } cases[] = {
+      {"stencil7,n=40", "recipe=dia", "cg", 0, 8, {"q_kept = {0, 16, true}", "x_kept = {16, 16, true}"}, 1},
+      {"stencil7,n=40", "recipe=dia", "cg", 0, 2, {"q_kept = {0, 46, false}"}, 1},
+      {"stencil7,n=40", "recipe=dia", "cg", 1, 5, {"r_kept = {0, 25, true}", "q_kept = {25, 21, false}"}, 1},
+      {"random,rows=3000,cols=3000,density=0.01", "recipe=sell", "cg", 1, 2, {"r_kept = {0, ", "x_kept = {"}, 1},
+      {"fe3,n=9", "recipe=blocks type=f32", "minres", 0, 9, {"r_kept = {", "newer_kept = {", "w_kept = {", "x_kept = {"}, 1}};
+  struct cb_nvrtc *nvrtc = open_nvrtc();
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const struct cb_program_form form = {.kind = CB_PROGRAM_GRID, .resident = 1, .groups = 4, .in_steps = cases[i].in_steps,
+                                         .each = cases[i].each, .room = 227 << 10,
+                                         .multiprocessors = cases[i].multiprocessors};
+    const struct cb_nvrtc_options options = {.arch = arch_in_turn((int)i), .strict = 1};
+    struct cb_program_shape shape;
+    struct cb_compiled made;
+    struct cb_text text = {0};
+    struct cb_diag diag = {0};
+    int count = 0;
+    assert_ok(text_in_form(&text, cases[i].matrix, cases[i].settings, cb_program_find(cases[i].method, CB_PLAIN), &form,
+                           &shape, &diag));
+    for (; count < 4 && cases[i].kept[count]; count++)
+      if (!strstr(cb_text_string(&text), cases[i].kept[count])) fail_msg("%s: %s", cases[i].method, cases[i].kept[count]);
+    if (cases[i].multiprocessors != 9) assert_int_equal(count_of(cb_text_string(&text), "constexpr Kept "), count);
+    assert_null(strstr(cb_text_string(&text), "constexpr Kept p_kept")); /* products read it */
+    assert_in_range(shape.dynamic_shared, 1, (227 - 32) << 10);
+    assert_in_range(shape.least_blocks, 1, cases[i].multiprocessors);
+    if (cb_compile_fitting(&made, nvrtc, cb_text_string(&text), "program", &options, &diag)) fail_msg("%s", diag.message);
+    cb_compiled_release(&made);
+    cb_text_release(&text);
+  }
+  cb_nvrtc_close(nvrtc);
+}
+
+/* Of a GPU with 132 multiprocessors: a cluster for what is small, and the grid itself. Directions are made in steps where
+ * the matrix is large enough for a meeting more, and all vectors have room. */
+static void resident_forms_are_tried_where_they_pay(void **state) {
+  static const struct {
+    int64_t rows, stored;
+    int count, cluster, in_steps; /* of the last one that is tried */
+  } cases[] = {{1000, 70000, 1, 1, 0},         {24000, 15000000, 1, 0, 1},    {32768, 1800000, 1, 0, 0},
+               {1000000, 56000000, 1, 0, 1}, {4096000, 229000000, 1, 0, 0}};
+  struct cb_target target;
+  struct cb_diag diag = {0};
+  (void)state;
+  assert_ok(cb_target_find(&target, "sm_90", &diag));
+  target.multiprocessors = 132;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const struct cb_program_size size = {.target = &target, .blocks = cb_divide_up(cases[i].rows, (int64_t)256), .threads = 256,
+                                         .stored_bytes = cases[i].stored, .vector_bytes = 8 * cases[i].rows};
+    struct cb_program_form chosen, resident[CB_PROGRAM_RESIDENT];
+    cb_program_choose(&chosen, &size);
+    const int count = cb_program_try_resident(resident, &chosen, &size);
+    if (count != cases[i].count) fail_msg("%lld rows: %d forms", (long long)cases[i].rows, count);
+    for (int k = 0; k < count; k++) assert_true(resident[k].resident && resident[k].room > 0);
+    assert_int_equal(resident[count - 1].kind == CB_PROGRAM_CLUSTER, cases[i].cluster);
+    assert_int_equal(resident[count - 1].in_steps, cases[i].in_steps);
+  }
+}
+
 /* One thread block, of any architecture. */
 static void one_thread_block_has_its_vectors_at_hand(void **state) {
   struct cb_nvrtc *nvrtc = open_nvrtc();
@@ -257,7 +325,10 @@ static void vectors_that_cannot_be_resident_are_refused(void **state) {
       {"stencil7,n=8", "recipe=dia", "gmres", CB_PROGRAM_CLUSTER, 227 << 10, CB_ERR_UNSUPPORTED, "method 'gmres' has no"},
       {"stencil7,n=8", "recipe=dia", "jacobi", CB_PROGRAM_CLUSTER, 227 << 10, CB_ERR_UNSUPPORTED, "method 'jacobi' has no"},
       {"stencil7,n=8", "recipe=dia", "power", CB_PROGRAM_BLOCK, 227 << 10, CB_ERR_UNSUPPORTED, "method 'power' has no"},
-      {"stencil7,n=8", "recipe=dia", "cg", CB_PROGRAM_GRID, 227 << 10, CB_ERR_UNSUPPORTED, "'cluster' and 'block' have"},
+      {"stencil7,n=8", "recipe=dia", "gmres", CB_PROGRAM_GRID, 227 << 10, CB_ERR_UNSUPPORTED, "method 'gmres' has no"},
+      {"stencil7,n=8", "recipe=sell", "jacobi", CB_PROGRAM_GRID, 227 << 10, CB_ERR_UNSUPPORTED, "method 'jacobi' has no"},
+      {"stencil7,n=8", "recipe=merge", "cg", CB_PROGRAM_GRID, 227 << 10, CB_ERR_UNSUPPORTED, "has its own there"},
+      {"stencil7,n=8", "recipe=dia", "cg", CB_PROGRAM_GRID, 42 << 10, CB_ERR_LIMIT, "no room in shared memory"},
       {"stencil7,n=8", "recipe=merge", "cg", CB_PROGRAM_CLUSTER, 227 << 10, CB_ERR_UNSUPPORTED, "choose another recipe"},
       {"stencil7,n=8", "recipe=dia", "cg", CB_PROGRAM_CLUSTER, 20 << 10, CB_ERR_LIMIT,
        "take 15360 bytes of shared memory, and a thread block has 12288"},
@@ -281,7 +352,7 @@ static void forms_have_names(void **state) {
     int is_form, kind, in_steps, resident;
   } cases[] = {{"grid", 1, CB_PROGRAM_GRID, 0, 0}, {"graph+steps", 1, CB_PROGRAM_GRAPH, 1, 0},
                {"cluster+resident", 1, CB_PROGRAM_CLUSTER, 0, 1}, {"block+steps+resident", 1, CB_PROGRAM_BLOCK, 1, 1},
-               {"block+resident+steps", 1, CB_PROGRAM_BLOCK, 1, 1}, {"grid+resident", 0, 0, 0, 0},
+               {"block+resident+steps", 1, CB_PROGRAM_BLOCK, 1, 1}, {"grid+resident", 1, CB_PROGRAM_GRID, 0, 1},
                {"graph+resident", 0, 0, 0, 0}, {"block+steps+steps", 0, 0, 0, 0},
                {"cluster+resident+resident", 0, 0, 0, 0}, {"cluster+", 0, 0, 0, 0}, {"cluster+resident+", 0, 0, 0, 0},
                {"cluster+residents", 0, 0, 0, 0}, {"+resident", 0, 0, 0, 0}, {"", 0, 0, 0, 0}};
@@ -412,6 +483,7 @@ int main(void) {
       cmocka_unit_test(every_recipe_has_programs_or_says_why), cmocka_unit_test(methods_have_names),
       cmocka_unit_test(sums_are_fused_where_rows_have_one_thread), cmocka_unit_test(no_program_spills),
       cmocka_unit_test(no_form_spills), cmocka_unit_test(resident_vectors_need_no_fences),
+      cmocka_unit_test(vectors_of_a_grid_have_slots), cmocka_unit_test(resident_forms_are_tried_where_they_pay),
       cmocka_unit_test(one_thread_block_has_its_vectors_at_hand),
       cmocka_unit_test(vectors_that_cannot_be_resident_are_refused), cmocka_unit_test(forms_have_names),
       cmocka_unit_test(no_batch_spills),

@@ -3,6 +3,7 @@
 #include "codegen/program/form.h"
 
 #include "base/integers.h"
+#include "codegen/program/kept.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,7 @@ static const struct cost costs[CB_PROGRAM_FORMS] = {
 static const struct cost resident_cost = {500, 1200, 29};
 
 enum {
+  KEPT = 3,        /* vectors of CG that may have slots, if directions are made in steps: x, r and q */
   MEETINGS = 2,    /* in an iteration of CG; other methods have more in all forms */
   PASSES = 10,     /* over vectors, likewise */
   FULL = 1024,     /* threads of a thread block that has a multiprocessor for itself */
@@ -51,7 +53,7 @@ int cb_program_form_find(struct cb_program_form *form, const char *name) {
   for (int i = 0; i < CB_PROGRAM_FORMS; i++) {
     form->kind = (enum cb_form_kind)i;
     if (strlen(cb_program_form_names[i]) == length && !strncmp(name, cb_program_form_names[i], length))
-      return !form->resident || i == CB_PROGRAM_CLUSTER || i == CB_PROGRAM_BLOCK;
+      return !form->resident || i != CB_PROGRAM_GRAPH;
   }
   return 0;
 }
@@ -95,13 +97,29 @@ void cb_program_choose(struct cb_program_form *form, const struct cb_program_siz
   cb_program_complete(form, size);
 }
 
-int cb_program_try_resident(struct cb_program_form *resident, enum cb_form_kind chosen,
+/* Whether directions are made in steps where vectors have slots: that is a meeting more, but a pass of nothing but slots,
+ * and the product reads one vector in the place of two. Not if there is no room for all of them. */
+static int steps_pay(const struct cb_program_size *size) {
+  const struct cost *grid = &costs[CB_PROGRAM_GRID];
+  const int64_t multiprocessors = size->target->multiprocessors;
+  return size->stored_bytes / (grid->rate * multiprocessors) > grid->meeting &&
+         KEPT * size->vector_bytes / multiprocessors <= cb_kept_room(size->target->shared_per_block, 1);
+}
+
+int cb_program_try_resident(struct cb_program_form resident[CB_PROGRAM_RESIDENT], const struct cb_program_form *chosen,
                             const struct cb_program_size *size) {
-  *resident = (struct cb_program_form){.kind = CB_PROGRAM_CLUSTER, .resident = 1};
-  if (!cb_program_form_exists(resident->kind, size->target)) return 0;
-  cb_program_complete(resident, size);
-  const int busy = (int)cb_smaller(resident->blocks, virtual_blocks(size));
-  return ns_of(&resident_cost, busy, size) < cb_program_ns(chosen, size);
+  struct cb_program_form cluster = {.kind = CB_PROGRAM_CLUSTER, .resident = 1};
+  int count = 0;
+  cb_program_complete(&cluster, size);
+  const int busy = (int)cb_smaller(cluster.blocks, virtual_blocks(size));
+  if (cb_program_form_exists(cluster.kind, size->target) &&
+      ns_of(&resident_cost, busy, size) < cb_program_ns(chosen->kind, size))
+    resident[count++] = cluster;
+  if (chosen->kind != CB_PROGRAM_GRID) return count;
+  resident[count] = *chosen;
+  resident[count].resident = 1;
+  resident[count++].in_steps |= steps_pay(size);
+  return count;
 }
 
 void cb_program_complete(struct cb_program_form *form, const struct cb_program_size *size) {
@@ -111,6 +129,7 @@ void cb_program_complete(struct cb_program_form *form, const struct cb_program_s
   /* Where vectors are short beside the matrix, reading two in the place of one costs more than a pass over them. */
   if (size->stored_bytes > LARGE && size->stored_bytes > SHORT * size->vector_bytes) form->in_steps = 1;
   form->room = size->target->shared_per_block;
+  form->multiprocessors = size->target->multiprocessors;
   form->groups = (int)cb_smaller(cb_divide_up(virtual_blocks(size), share), (int64_t)FULL / size->threads);
   if (form->groups < 1) form->groups = 1;
 }

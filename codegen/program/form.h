@@ -13,8 +13,8 @@ struct cb_program_size {
   int64_t stored_bytes, vector_bytes; /* the matrix; one vector */
 };
 
-/* The form of that name; behind it "+steps" for one whose vectors are made before products, and "+resident" for a
- * cluster or a thread block whose vectors lie in shared memory. 0: there is none. */
+/* The form of that name; behind it "+steps" for one whose vectors are made before products, and "+resident" for
+ * vectors in shared memory, but of a graph. 0: there is none. */
 int cb_program_form_find(struct cb_program_form *form, const char *name);
 
 /* Clusters come with sm_90. */
@@ -26,11 +26,13 @@ int64_t cb_program_ns(enum cb_form_kind kind, const struct cb_program_size *size
 /* The form that is predicted to be the fastest; and, for one that is given, thread blocks (unless they are) and
  * groups. */
 void cb_program_choose(struct cb_program_form *form, const struct cb_program_size *size);
-
-/* Whether a cluster whose vectors lie in shared memory is predicted to be faster than the form that was chosen; it is
- * then in *resident. Its text tells whether the program, its product and shared memory allow it. */
-int cb_program_try_resident(struct cb_program_form *resident, enum cb_form_kind chosen,
-                            const struct cb_program_size *size);
 void cb_program_complete(struct cb_program_form *form, const struct cb_program_size *size);
+
+/* Forms with vectors in shared memory that are predicted to be faster than the form that was chosen, the fastest first: a
+ * cluster, and the grid itself. Their texts tell whether the program, its product and shared memory allow them. Returns
+ * how many there are. */
+enum { CB_PROGRAM_RESIDENT = 2 };
+int cb_program_try_resident(struct cb_program_form resident[CB_PROGRAM_RESIDENT], const struct cb_program_form *chosen,
+                            const struct cb_program_size *size);
 
 #endif

@@ -26,7 +26,8 @@
  *             multiprocessors' shared memory
  *   block     one thread block, which has only itself to wait for
  *
- * The latter two may have their vectors in shared memory for the whole solution: resident.h.
+ * All may have vectors in shared memory for the whole solution: the latter two all of them (resident.h), a grid those of
+ * which each thread reads its own rows alone (kept.h).
  *
  * A fourth form, "graph", is several kernels around the operator's own products, none of which is the matrix's: stages.h.
  *
@@ -186,9 +187,11 @@ struct cb_program_form {
   enum cb_form_kind kind;
   int blocks;  /* thread blocks; 0: as many as there is room for. A cluster has at most CB_PROGRAM_CLUSTER_BLOCKS */
   int groups;  /* virtual thread blocks that a thread block computes side by side, if they share no memory; 0: 1 */
+  int each;    /* thread blocks for which a multiprocessor has registers, at most; 0: the usual number */
   int in_steps; /* vectors are made before a product, never in it */
-  int resident; /* of a cluster with `blocks`, or one thread block: vectors lie in shared memory (resident.h) */
-  int64_t room; /* of which a thread block may have so many bytes */
+  int resident; /* vectors lie in shared memory (resident.h, kept.h); a cluster then has `blocks` */
+  int64_t room; /* of which a thread block may have so many bytes, or all of a grid on one multiprocessor */
+  int multiprocessors; /* of the GPU, for such a grid */
 };
 
 enum { CB_PROGRAM_CLUSTER_BLOCKS = 16 };
@@ -215,6 +218,8 @@ struct cb_program_request {
 struct cb_program_shape {
   int threads;        /* the product's times the groups that there are */
   int dynamic_shared; /* bytes that it has beside those of the product's launches; these alone if those have none */
+  int each;           /* of which so many are wanted on a multiprocessor */
+  int least_blocks;   /* of a grid: fewer would have more rows than they have room for. 0: any number will do */
 };
 
 /* The kernel's name. */

@@ -20,21 +20,21 @@ static int is_among(const char *const *names, const char *name) {
   return 0;
 }
 
-static struct cb_resident_vector *find(struct cb_resident *resident, const char *name) {
-  for (int i = 0; i < resident->count; i++)
-    if (!strcmp(resident->vectors[i].name, name)) return &resident->vectors[i];
-  return NULL;
+/* -1: it is none of them. */
+static int find(const struct cb_resident *resident, const char *name) {
+  int i = resident->count - 1;
+  while (i >= 0 && strcmp(resident->vectors[i].name, name) != 0) i--;
+  return i;
 }
 
 int cb_resident_is_whole(const struct cb_resident *resident, const char *vector) {
-  for (int i = 0; i < resident->count; i++)
-    if (!strcmp(resident->vectors[i].name, vector)) return resident->vectors[i].is_whole;
-  return 0;
+  const int i = find(resident, vector);
+  return i >= 0 && resident->vectors[i].is_whole;
 }
 
 static void mark_whole(struct cb_resident *resident, const char *name) {
-  struct cb_resident_vector *vector = find(resident, name);
-  if (vector) vector->is_whole = 1;
+  const int i = find(resident, name);
+  if (i >= 0) resident->vectors[i].is_whole = 1;
 }
 
 /* What a vector that is made in the product is made of. */

@@ -6,6 +6,7 @@
 #include "codegen/check.h"
 #include "codegen/constants.h"
 #include "codegen/expand.h"
+#include "codegen/program/kept.h"
 #include "codegen/program/product.h"
 #include "codegen/program/program.h"
 #include "codegen/program/resident.h"
@@ -33,6 +34,9 @@ struct writer {
   int spread;  /* vectors lie in the shared memory of a cluster */
   int shared;  /* of which so many have been shared since all have met */
   struct cb_resident resident;
+  struct cb_kept kept;
+  const char *kept_names;
+  int least_blocks; /* with which no thread has more rows than slots were planned for; 0: any number will do */
 };
 
 int64_t cb_program_stride(int64_t rows) { return cb_round_up(rows, 32); }
@@ -135,9 +139,23 @@ static const char *meet(struct writer *writer) {
                         : "meet_all(pointers, meeting, blocks);";
 }
 
+/* Whether a name's entries lie in slots. */
+static int is_kept(const struct writer *writer, const char *name) { return cb_kept_find(&writer->kept, name) != NULL; }
+
+static const char *slot_of_row(const struct writer *writer) { return writer->aligned ? "slot" : "int(slot)"; }
+
+/* How steps' rows are written. */
+static struct cb_row_text row_text(const struct writer *writer, const struct cb_statement_types *types) {
+  struct cb_row_text row = cb_writer_row(types);
+  row.kept = writer->kept_names;
+  row.slot = slot_of_row(writer);
+  return row;
+}
+
 /* A loop over a thread's rows with this body. */
 static void add_loop(struct writer *writer, struct cb_text *text, struct cb_text *body, struct cb_scope *scope) {
   cb_writer_cut(body);
+  if (cb_has_word(cb_text_string(body), "slot")) cb_scope_section(scope, "kept");
   cb_scope_placeholder(scope, "statements", cb_writer_keep(&writer->base, body));
   if (writer->aligned) {
     cb_scope_section(scope, "aligned");
@@ -152,7 +170,7 @@ static void add_loop(struct writer *writer, struct cb_text *text, struct cb_text
 
 static void add_rows(struct writer *writer, struct cb_text *text, const char *of_step) {
   const struct cb_statement_types types = {writer->request->vector, writer->request->sum};
-  const struct cb_row_text row = cb_writer_row(&types);
+  const struct cb_row_text row = row_text(writer, &types);
   struct cb_statements *statements = cb_writer_parse(&writer->base, of_step);
   struct cb_text body = {0};
   struct cb_scope scope = {0};
@@ -276,6 +294,18 @@ static void add_copy(struct writer *writer, struct cb_text *text, const char *ve
   add_loop(writer, text, &body, &scope);
 }
 
+/* Copies x between where the caller has it and its slots. */
+static void add_kept_copy(struct writer *writer, struct cb_text *text, int back) {
+  static const char x[] = "pointers." CB_RESIDENT_X "_ + row", there[] = CB_RESIDENT_X "_kept";
+  struct cb_text body = {0};
+  struct cb_scope scope = {0};
+  const char *slot = slot_of_row(writer);
+  if (!is_kept(writer, CB_RESIDENT_X)) return;
+  if (back) cb_text_add(&body, "          store_vector(%s, load_kept(%s, %s, %s));\n", x, x, there, slot);
+  else cb_text_add(&body, "          store_kept(%s, %s, %s, load_vector(%s));\n", x, there, slot, x);
+  add_loop(writer, text, &body, &scope);
+}
+
 /* Where resident vectors lie: those that are whole, or the others. */
 static const char *places_text(struct writer *writer, int whole, const char *indent) {
   struct cb_text text = {0};
@@ -380,6 +410,18 @@ static void add_leave_x(struct writer *writer, struct cb_text *text) {
   expand(writer, text, "leave_x", &scope);
 }
 
+/* Whether products commit to slots. */
+static int keeps_products(const struct writer *writer) { return writer->kept.count && writer->aligned; }
+
+static const char *kept_text(struct writer *writer, const char *name) {
+  return name && is_kept(writer, name) ? cb_arena_format(&writer->base.arena, "%s_kept", name) : "{0, 0, false}";
+}
+
+/* Whether pointers to vectors point into shared memory. */
+static int has_pointers_there(const struct writer *writer) {
+  return writer->request->form.resident && !is_batch(writer) && !writer->kept.count;
+}
+
 /* Which vectors a section multiplies, and what is done before. */
 static const char *choices_text(struct writer *writer) {
   const struct cb_program *program = writer->request->program;
@@ -393,14 +435,18 @@ static const char *choices_text(struct writer *writer) {
     if (is_blended(writer, section, &statements, &blend)) {
       add_blend(&text, section, &blend);
     } else {
-      const int leaves = writer->request->form.resident && !is_batch(writer) && i + 1 == program->sections_count;
+      const int is_last = i + 1 == program->sections_count, leaves = has_pointers_there(writer) && is_last;
       if (section->before) add_rows(writer, &text, section->before);
+      if (is_last) add_kept_copy(writer, &text, 1);
+      if (is_last && !section->before && is_kept(writer, CB_RESIDENT_X)) cb_text_add(&text, "      %s\n", meet(writer));
       if (section->before && (!leaves || writer->shared)) cb_text_add(&text, "      %s\n", meet(writer));
       if (leaves) add_leave_x(writer, &text);
       cb_text_add(&text, "      from = %s;\n", leaves ? "given." CB_RESIDENT_X "_" : vector(writer, section->from));
       if (writer->spread && writer->blended) cb_text_add_string(&text, "      old = from;\n"); /* that there is all of */
     }
-    cb_text_add(&text, "      to = %s;\n    }\n", vector(writer, section->to));
+    cb_text_add(&text, "      to = %s;\n", vector(writer, section->to));
+    if (keeps_products(writer)) cb_text_add(&text, "      to_kept = %s;\n", kept_text(writer, section->to));
+    cb_text_add_string(&text, "    }\n");
     cb_free(statements);
   }
   cb_writer_cut(&text);
@@ -437,6 +483,7 @@ static const char *products_text(struct writer *writer) {
     if (writer->spread) cb_scope_section(&scope, "spread");
     else if (writer->groups > 1) cb_scope_section(&scope, "groups");
     else if (writer->product.shares) cb_scope_section(&scope, "shares");
+    if (keeps_products(writer)) cb_scope_section(&scope, "kept");
     expand(writer, &text, "product", &scope);
   }
   if (has_empty_section(request->program)) {
@@ -454,7 +501,7 @@ static const char *products_text(struct writer *writer) {
 
 static void add_commit(struct writer *writer, struct cb_text *text, const struct cb_section *section) {
   const struct cb_statement_types types = {writer->request->vector, writer->request->sum};
-  struct cb_row_text row = cb_writer_row(&types);
+  struct cb_row_text row = row_text(writer, &types);
   struct cb_statements *statements = NULL, *sums = section->sums ? cb_writer_parse(&writer->base, section->sums) : NULL;
   struct blend blend;
   const int makes = is_blended(writer, section, &statements, &blend);
@@ -464,6 +511,7 @@ static void add_commit(struct writer *writer, struct cb_text *text, const struct
   row.pointers = "step.pointers->";
   row.scalars = "step.";
   row.at_hand = at_hand;
+  row.slot = "step.slot";
   row.user = "step.terms";
   if (makes) {
     cb_text_add(text, "    sum_t %s_ = sum_t(load_vector(step.old + row));\n", section->from);
@@ -542,6 +590,19 @@ static void add_spread(struct writer *writer, struct cb_scope *scope) {
   cb_scope_placeholder(scope, "own_rows", cb_writer_number(&writer->base, resident->own_rows));
 }
 
+static void add_kept(struct writer *writer, struct cb_scope *scope) {
+  struct cb_text text = {0};
+  cb_scope_section(scope, "kept");
+  for (int i = 0; i < writer->kept.count; i++) {
+    const struct cb_kept_vector *at = &writer->kept.vectors[i];
+    cb_text_add(&text, "constexpr Kept %s_kept = {%lld, %lld, %s};\n", at->name, (long long)at->first,
+                (long long)at->slots, at->is_whole ? "true" : "false");
+  }
+  cb_writer_cut(&text);
+  cb_scope_placeholder(scope, "kept_vectors", cb_writer_keep(&writer->base, &text));
+  if (keeps_products(writer)) cb_scope_section(scope, "kept_products");
+}
+
 static void add_before(struct writer *writer, struct cb_text *text) {
   struct cb_scope scope = {0};
   const int threads = writer->request->launches[0].threads;
@@ -555,6 +616,7 @@ static void add_before(struct writer *writer, struct cb_text *text) {
   if (writer->blended) cb_scope_section(&scope, "blended");
   if (writer->blended || writer->spread) cb_scope_section(&scope, "own_x");
   if (writer->spread) add_spread(writer, &scope);
+  if (writer->kept.count) add_kept(writer, &scope);
   cb_scope_placeholder(&scope, "rows", cb_writer_number(&writer->base, writer->request->rows));
   cb_scope_placeholder(&scope, "vectors", cb_writer_vectors(&writer->base));
   if (has_blocks(writer->request->program)) {
@@ -601,6 +663,17 @@ static const char *of_system(struct writer *writer) {
   return cb_writer_keep(&writer->base, &text);
 }
 
+static void add_kept_kernel(struct writer *writer, struct cb_scope *scope) {
+  struct cb_text take = {0};
+  add_kept_copy(writer, &take, 0);
+  cb_writer_cut(&take);
+  cb_scope_section(scope, "kept");
+  cb_scope_placeholder(scope, "take_x", cb_writer_keep(&writer->base, &take));
+  if (!keeps_products(writer)) return;
+  cb_scope_section(scope, "kept_products");
+  cb_scope_placeholder(scope, "first_kept", kept_text(writer, writer->request->program->sections[0].to));
+}
+
 static void add_resident(struct writer *writer, struct cb_scope *scope) {
   struct cb_text take = {0};
   cb_scope_section(scope, "resident");
@@ -617,18 +690,24 @@ static void add_resident(struct writer *writer, struct cb_scope *scope) {
   cb_scope_placeholder(scope, "take_x", cb_writer_keep(&writer->base, &take));
 }
 
-static void add_kernel(struct writer *writer, struct cb_text *text) {
+/* How many thread blocks a multiprocessor shall hold. */
+static int blocks_per_sm(const struct writer *writer) {
   const struct cb_program *program = writer->request->program;
   const int usual = program->blocks_per_sm ? program->blocks_per_sm : BLOCKS_PER_SM;
   const int own = writer->product.blocks_per_sm;
   const int most = own && own < usual ? own : usual;
-  const int has_several = is_batch(writer) || writer->request->form.kind == CB_PROGRAM_GRID; /* on a multiprocessor */
-  const int blocks = most > writer->groups && has_several ? most / writer->groups : 1;
+  const int has_several = is_batch(writer) || writer->request->form.kind == CB_PROGRAM_GRID;
+  const int blocks = most > writer->groups && has_several ? most / writer->groups : 1, asked = writer->request->form.each;
+  return asked && asked < blocks ? asked : blocks;
+}
+
+static void add_kernel(struct writer *writer, struct cb_text *text) {
+  const struct cb_program *program = writer->request->program;
   struct cb_scope scope = {0};
   cb_scope_placeholder(&scope, "sections", sections_text(writer)); /* first: it finds the scalars */
   cb_scope_placeholder(&scope, "scalars", scalars_text(writer));
   cb_scope_placeholder(&scope, "values", step_scalars(writer, ", ", "_"));
-  cb_scope_placeholder(&scope, "blocks_per_sm", cb_writer_number(&writer->base, blocks));
+  cb_scope_placeholder(&scope, "blocks_per_sm", cb_writer_number(&writer->base, blocks_per_sm(writer)));
   cb_scope_placeholder(&scope, "kernel", CB_PROGRAM_KERNEL);
   cb_scope_placeholder(&scope, "parameters", cb_text_string(&writer->product.parameters));
   cb_scope_placeholder(&scope, "numbers", numbers_text(writer));
@@ -653,7 +732,8 @@ static void add_kernel(struct writer *writer, struct cb_text *text) {
     cb_scope_section(&scope, "cluster");
     cb_scope_placeholder(&scope, "most_sums", cb_writer_number(&writer->base, most_sums(writer, 0)));
   }
-  if (writer->request->form.resident) add_resident(writer, &scope);
+  if (writer->kept.count) add_kept_kernel(writer, &scope);
+  else if (writer->request->form.resident) add_resident(writer, &scope);
   if (writer->groups > 1) cb_scope_section(&scope, "groups");
   if (writer->aligned) cb_scope_section(&scope, "aligned");
   expand(writer, text, "kernel", &scope);
@@ -675,9 +755,8 @@ static enum cb_status check(const struct cb_program_request *request, struct cb_
   if (!request->launches_count || request->launches_count > CB_PROGRAM_LAUNCHES)
     return cb_fail(diag, CB_ERR_UNSUPPORTED, "a program takes products of 1 to %d launches, not %d", CB_PROGRAM_LAUNCHES,
                    request->launches_count);
-  if (request->form.resident && request->form.kind != CB_PROGRAM_BLOCK && request->form.kind != CB_PROGRAM_BATCH &&
-      (request->form.kind != CB_PROGRAM_CLUSTER || request->form.blocks < 1))
-    return cb_fail(diag, CB_ERR_UNSUPPORTED, "program forms 'cluster' and 'block' have '+resident', and no others");
+  if (request->form.resident && request->form.kind == CB_PROGRAM_CLUSTER && request->form.blocks < 1)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "a cluster with '+resident' needs a number of thread blocks");
   for (int i = 1; i < request->launches_count; i++)
     if (request->launches[i].threads != request->launches[0].threads)
       return cb_fail(diag, CB_ERR_UNSUPPORTED,
@@ -710,6 +789,39 @@ static enum cb_status plan_resident(struct writer *writer) {
                           writer->base.diag);
 }
 
+/* Nothing else lies in shared memory. */
+static enum cb_status plan_kept(struct writer *writer) {
+  const struct cb_program_request *request = writer->request;
+  const struct cb_program *program = request->program;
+  const int threads = writer->groups * request->launches[0].threads;
+  const int64_t each = blocks_per_sm(writer);
+  const int64_t most = request->form.blocks ? request->form.blocks : each * request->form.multiprocessors;
+  const int64_t room = cb_kept_room(request->form.room, each);
+  struct cb_kept_request asked = {.program = program,
+                                  .fused = writer->fused,
+                                  .aligned = writer->aligned,
+                                  .rows = cb_divide_up(cb_divide_up(request->rows, (int64_t)threads), cb_larger(most, (int64_t)1)),
+                                  .slots = room / (threads * (int64_t)cb_type_size(request->vector))};
+  struct cb_text names = {0};
+  if (writer->product.shares || request->launches[0].dynamic_shared)
+    return cb_fail(writer->base.diag, CB_ERR_UNSUPPORTED,
+                   "vectors cannot lie in shared memory beside this product, which has its own there: choose another "
+                   "recipe, or a program form without '+resident'");
+  for (int i = 0; i < program->sections_count; i++) {
+    struct cb_statements *statements;
+    struct blend blend;
+    if (is_blended(writer, &program->sections[i], &statements, &blend))
+      asked.addends[i] = cb_arena_string(&writer->base.arena, blend.addend);
+    cb_free(statements);
+  }
+  if (writer->base.status) return writer->base.status;
+  const enum cb_status s = cb_kept_plan(&writer->kept, &asked, writer->base.diag);
+  for (int i = 0; i < writer->kept.count; i++) cb_text_add(&names, "%s ", writer->kept.vectors[i].name);
+  if (!s) writer->kept_names = cb_writer_keep(&writer->base, &names);
+  if (!s) writer->least_blocks = (int)cb_divide_up(request->rows, threads * asked.rows);
+  return s;
+}
+
 static void choose(struct writer *writer) {
   const struct cb_program_request *request = writer->request;
   const struct cb_program *program = request->program;
@@ -719,7 +831,8 @@ static void choose(struct writer *writer) {
                     request->launches[0].blocks * request->launches[0].threads >= request->rows;
   for (int i = 0; i < program->sections_count; i++) writer->blended |= has_blend(writer, &program->sections[i]);
   writer->spread = request->form.resident && request->form.kind == CB_PROGRAM_CLUSTER;
-  if (request->form.resident && !writer->base.status) writer->base.status = plan_resident(writer);
+  if (request->form.resident && !writer->base.status)
+    writer->base.status = request->form.kind == CB_PROGRAM_GRID ? plan_kept(writer) : plan_resident(writer);
   /* What few thread blocks read again and again may stay in their L1, if no fence empties it. */
   if (request->form.kind == CB_PROGRAM_BLOCK || writer->spread) cb_word_instead(&writer->product.regions, "load_stream", "load");
   if (writer->spread && !writer->base.status)
@@ -751,6 +864,12 @@ static void write(struct writer *writer, struct cb_text *body) {
   cb_text_add_string(body, cb_text_string(&kernel));
   body->failed |= kernel.failed | writer->product.regions.failed | writer->product.functions.failed;
   cb_text_release(&kernel);
+}
+
+/* Of vectors. */
+static int64_t shared_bytes(const struct writer *writer) {
+  const int64_t slots = writer->kept.slots * writer->groups * writer->request->launches[0].threads;
+  return writer->kept.count ? slots * (int64_t)cb_type_size(writer->request->vector) : writer->resident.bytes;
 }
 
 /* Arithmetic that only the product's own `commit` used. Its definitions are of one line each. */
@@ -791,7 +910,8 @@ enum cb_status cb_program_text(struct cb_text *text, const struct cb_program_req
   if (!s) {
     write(&writer, &body);
     s = writer.base.status;
-    *shape = (struct cb_program_shape){writer.groups * request->launches[0].threads, (int)writer.resident.bytes};
+    *shape = (struct cb_program_shape){writer.groups * request->launches[0].threads, (int)shared_bytes(&writer), blocks_per_sm(&writer),
+                                          writer.least_blocks};
   }
   /* Statements call functions that stand in front of all that uses them. */
   if (!s) s = cb_emit_statement_functions(&functions, cb_text_string(&body), diag);

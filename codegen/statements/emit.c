@@ -39,6 +39,14 @@ int cb_emit_pointers(struct cb_text *text, const struct cb_statements *statement
 
 /* ---- a row */
 
+/* A call of `function`, or its like for vectors with slots, with the row's entry of the vector; the call is left open. */
+static void add_call(struct cb_text *text, const char *function, const char *kept_function, const char *name,
+                     const struct cb_row_text *row) {
+  const int is_kept = row->kept && cb_has_word(row->kept, name);
+  cb_text_add(text, "%s(%s%s%s + row", is_kept ? kept_function : function, row->pointers, name, suffix);
+  if (is_kept) cb_text_add(text, ", %s_kept, %s", name, row->slot);
+}
+
 static void add_loads(struct cb_text *text, const struct cb_statements *statements, const struct cb_row_text *row) {
   for (int i = 0; i < statements->names_count; i++) {
     const struct cb_name *name = &statements->names[i];
@@ -48,22 +56,27 @@ static void add_loads(struct cb_text *text, const struct cb_statements *statemen
     if (row->at_hand && cb_has_word(row->at_hand, name->name)) continue;
     const int changes = name->kind == CB_NAME_INOUT && name->assigned;
     cb_text_add(text, "%s%ssum_t %s%s = ", row->indent, changes ? "" : "const ", name->name, suffix);
-    if (name->kind == CB_NAME_SCALAR)
+    if (name->kind == CB_NAME_SCALAR) {
       cb_text_add(text, "%s%s%s;\n", row->scalars, name->name, suffix);
-    else
-      cb_text_add(text, "sum_t(%s(%s%s%s%s));\n", row->load, row->pointers, name->name, suffix,
-                  is_vector ? " + row" : "");
+      continue;
+    }
+    cb_text_add_string(text, "sum_t(");
+    if (is_vector) add_call(text, row->load, "load_kept", name->name, row);
+    else cb_text_add(text, "%s(%s%s%s", row->load, row->pointers, name->name, suffix);
+    cb_text_add_string(text, "));\n");
   }
 }
 
 static void add_store(struct cb_text *text, const struct cb_name *name, const struct cb_row_text *row) {
   const char *type = type_text(name);
-  if (row->store)
-    cb_text_add(text, "%s%s(%s%s%s + row, %s(%s%s));\n", row->indent, row->store, row->pointers, name->name, suffix,
-                type, name->name, suffix);
-  else
+  if (row->store) {
+    cb_text_add_string(text, row->indent);
+    add_call(text, row->store, "store_kept", name->name, row);
+    cb_text_add(text, ", %s(%s%s));\n", type, name->name, suffix);
+  } else {
     cb_text_add(text, "%s%s%s%s[row] = %s(%s%s);\n", row->indent, row->pointers, name->name, suffix, type, name->name,
                 suffix);
+  }
 }
 
 static void add_statement(struct cb_text *text, const struct cb_statements *statements,

@@ -27,6 +27,9 @@ struct cb_row_text {
   const char *load;     /* a function of an address */
   const char *at_hand;  /* vectors whose entries are at hand, with blanks between them; NULL: none */
   const char *store;    /* a function of an address and a number; NULL: an assignment */
+  /* Vectors with slots, as `at_hand`: NAME_kept says where they are, to functions load_kept and store_kept of an address,
+   * that, and the row's slot, an expression. */
+  const char *kept, *slot;
   /* The line that takes the term of result `number` (counted among the results), an expression. */
   void (*add_term)(struct cb_text *text, const struct cb_row_text *row, const struct cb_statement *statement,
                    int number, const char *term);

@@ -199,29 +199,28 @@ static int is_free(const cbgen_solver *solver) {
   return !solver->options.program_form && !solver->options.thread_blocks;
 }
 
-static enum cb_status choose_form(const cbgen_solver *solver, const struct cb_image *image,
+static enum cb_status choose_form(const cbgen_solver *solver, const struct cb_program_size *size,
                                   struct cb_program_form *form, struct cb_diag *diag) {
-  const struct cb_target *target = &solver->op->shared->session->device->target;
-  const struct cb_program_size size = cb_solver_size(image, target);
   const char *name = solver->options.program_form;
   const int blocks = solver->options.thread_blocks;
   if (is_free(solver)) {
-    cb_program_choose(form, &size);
+    cb_program_choose(form, size);
     return CB_OK;
   }
   if (!cb_program_form_find(form, name ? name : cb_program_form_names[CB_PROGRAM_GRID]))
     return cb_fail(diag, CB_ERR_ARGUMENT,
-                   "there is no program form '%.60s'; there are grid, cluster, block and graph, each with '+steps', and cluster and "
-                   "block with '+resident'", name);
+                   "there is no program form '%.60s'; there are grid, cluster, block and graph, each with '+steps', and all but "
+                   "graph with '+resident'", name);
   form->blocks = blocks;
-  if (!cb_program_form_exists(form->kind, target))
-    return cb_fail(diag, CB_ERR_UNSUPPORTED, "program form 'cluster' needs sm_90 or later; this GPU is %s", target->arch);
+  if (!cb_program_form_exists(form->kind, size->target))
+    return cb_fail(diag, CB_ERR_UNSUPPORTED, "program form 'cluster' needs sm_90 or later; this GPU is %s",
+                   size->target->arch);
   if (form->kind == CB_PROGRAM_CLUSTER && blocks > CB_PROGRAM_CLUSTER_BLOCKS)
     return cb_fail(diag, CB_ERR_LIMIT, "a cluster has at most %d thread blocks; %d are asked for",
                    CB_PROGRAM_CLUSTER_BLOCKS, blocks);
   if (form->kind == CB_PROGRAM_BLOCK && blocks > 1)
     return cb_fail(diag, CB_ERR_LIMIT, "program form 'block' has 1 thread block; %d are asked for", blocks);
-  cb_program_complete(form, &size);
+  cb_program_complete(form, size);
   return CB_OK;
 }
 
@@ -229,17 +228,21 @@ static struct cb_program_sizes sizes_of(const cbgen_solver *solver) {
   return (struct cb_program_sizes){solver->options.restart, solver->options.block_size};
 }
 
-/* Text and binary; with fewer threads to a thread block if a thread lacks registers. */
+/* Text and binary; with fewer threads to a thread block if a thread lacks registers, or fewer thread blocks where the text
+ * divides shared memory among them. */
 static enum cb_status find_fitting(cbgen_solver *solver, const struct cb_image *image, struct cb_program_form *form,
                                    struct cb_program_shape *shape, struct cb_compiled *compiled, struct cb_diag *diag) {
   enum { HALF = 512 /* threads: where a multiprocessor has more registers for each than fewer of them could use */ };
   for (;;) {
     const struct cb_program_sizes sizes = sizes_of(solver);
     enum cb_status s = cb_solver_text(&solver->source, image, solver->program, form, &sizes, shape, diag);
-    const int groups = shape->threads / image->launches[0].threads, is_full = groups > 1 && shape->threads > HALF;
+    const int groups = shape->threads / image->launches[0].threads;
+    const int divides = form->kind == CB_PROGRAM_GRID && form->resident && shape->each > 1;
+    const int is_full = divides || (groups > 1 && shape->threads > HALF);
     if (!s) s = find_binary(solver->op->shared, &solver->source, is_full, compiled, diag);
     if (s || !compiled->spilled_bytes || !is_full) return s;
-    form->groups = groups - 1;
+    if (divides) form->each = shape->each - 1;
+    else form->groups = groups - 1;
     cb_compiled_release(compiled);
     cb_text_release(&solver->source);
     *compiled = (struct cb_compiled){0};
@@ -252,7 +255,7 @@ static enum cb_status build_form(cbgen_solver *solver, const struct cb_image *im
   struct cb_compiled compiled = {0};
   struct cb_program_shape shape = {0};
   enum cb_status s = find_fitting(solver, image, &form, &shape, &compiled, diag);
-  if (!s && form.resident && compiled.spilled_bytes && is_free(solver))
+  if (!s && form.resident && form.kind != CB_PROGRAM_GRID && compiled.spilled_bytes && is_free(solver))
     s = cb_fail(diag, CB_ERR_LIMIT, "a thread lacks registers for vectors in shared memory");
   const struct cb_solver_parts parts = {.device = shared->session->device,
                                         .op = solver->op->op,
@@ -270,11 +273,12 @@ static enum cb_status build_form(cbgen_solver *solver, const struct cb_image *im
 /* Where nothing is asked for, first with vectors in shared memory, if that is predicted to pay and can be. */
 static enum cb_status build(cbgen_solver *solver, const struct cb_image *image, struct cb_diag *diag) {
   const struct cb_program_size size = cb_solver_size(image, &solver->op->shared->session->device->target);
-  struct cb_program_form form, resident;
-  enum cb_status s = choose_form(solver, image, &form, diag);
+  struct cb_program_form form, resident[CB_PROGRAM_RESIDENT];
+  enum cb_status s = choose_form(solver, &size, &form, diag);
   if (s) return s;
-  if (is_free(solver) && cb_program_try_resident(&resident, form.kind, &size)) {
-    s = build_form(solver, image, resident, diag);
+  const int count = is_free(solver) ? cb_program_try_resident(resident, &form, &size) : 0;
+  for (int i = 0; i < count; i++) {
+    s = build_form(solver, image, resident[i], diag);
     if (s != CB_ERR_LIMIT && s != CB_ERR_UNSUPPORTED) return s;
     diag->message[0] = 0;
     cb_text_release(&solver->source);

@@ -56,8 +56,8 @@ static enum cb_status find_kernel(struct cb_batch *batch, const struct cb_batch_
 
 /* One allocation: own vectors of all thread blocks, the pattern, and the outcomes. */
 static enum cb_status allocate(struct cb_batch *batch, const struct cb_batch_parts *parts, struct cb_diag *diag) {
-  const int work = parts->shape.dynamic_shared ? 0 : count_names(parts->program->work); /* else they lie there */
   const int own = count_names(parts->program->work), given = count_names(parts->program->given);
+  const int work = parts->shape.dynamic_shared ? 0 : own; /* else they lie there */
   const int64_t vector = padded(batch->blocks * parts->rows * (int64_t)cb_type_size(parts->type));
   const int64_t rows = padded(4 * (parts->rows + 1)), columns = padded(4 * parts->nnz + 4);
   const int64_t outcomes = padded(parts->systems * (int64_t)sizeof(struct cb_program_outcome));
