@@ -181,8 +181,7 @@ static void slices_lie_a_stride_apart_where_that_pays(void **state) {
   product_release(&strided);
 }
 
-/* A grid of 60 lines is 113 slices. Bands of 16 for each of a thread block's stride: thread blocks of the last one whose
- * first slice does not exist are none. */
+/* A grid of 60 lines is 113 slices. Of the last band, thread blocks whose first slice does not exist are left out. */
 static void thread_blocks_have_slices(void **state) {
   static const struct {
     const char *options;
