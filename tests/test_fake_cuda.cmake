@@ -26,14 +26,17 @@ set(fake_sanitized $<$<BOOL:${CBGEN_SANITIZE}>:EMULATION_SANITIZED>)
 set_source_files_properties(${fake_emulator_sources} fake/machine.cpp PROPERTIES
   COMPILE_OPTIONS "-O2;-fno-sanitize=all;-Wno-pedantic;-Wno-missing-field-initializers")
 
+# Tests on it compile kernels one by one, and some run them for long: -Og compiles in less than half of the time of -O1,
+# what it makes is about as fast; gold links in half of the time.
+find_program(FAKE_LD ld.gold)
+mark_as_advanced(FAKE_LD)
+set(fake_flags "-Og$<$<BOOL:${FAKE_LD}>: -fuse-ld=gold>")
+
 add_library(fake_cuda MODULE ${fake_sources} ${fake_emulator_sources})
 set_target_properties(fake_cuda PROPERTIES C_VISIBILITY_PRESET hidden NO_SONAME ON)
 target_include_directories(fake_cuda PRIVATE ${PROJECT_SOURCE_DIR} ${fake_generated})
-if(CBGEN_SANITIZE)
-  set(fake_flags "-fsanitize=address")
-endif()
 target_compile_definitions(fake_cuda PRIVATE _GNU_SOURCE ${fake_sanitized} FAKE_CXX="${CMAKE_CXX_COMPILER}"
-                           FAKE_CXX_FLAGS="${fake_flags}")
+                           FAKE_CXX_FLAGS="${fake_flags}$<$<BOOL:${CBGEN_SANITIZE}>: -fsanitize=address>")
 target_link_libraries(fake_cuda PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
 # Kernels find the emulator in it; nothing else is theirs. It stays loaded: its thread does.
 target_link_options(fake_cuda PRIVATE LINKER:--version-script=${CMAKE_CURRENT_SOURCE_DIR}/fake/fake.map

@@ -181,6 +181,22 @@ static void slices_lie_a_stride_apart_where_that_pays(void **state) {
   product_release(&strided);
 }
 
+/* A grid of 60 lines is 113 slices. Of the last band, thread blocks whose first slice does not exist are left out. */
+static void thread_blocks_have_slices(void **state) {
+  static const struct {
+    const char *options;
+    int blocks;
+  } cases[] = {{"pattern-slices=2 pattern-stride=300", 113}, {"pattern-slices=2 pattern-stride=3", 9},
+               {"pattern-slices=2 pattern-stride=112", 112}, {"pattern-slices=2 pattern-stride=1", 8},
+               {"pattern-slices=1 pattern-stride=14", 15}};
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct product product = patterns_of("road,n=60", cases[i].options);
+    assert_int_equal(region_of(&product)->blocks, cases[i].blocks);
+    product_release(&product);
+  }
+}
+
 static void batches_fill_registers(void **state) {
   (void)state;
   expect_fact("fe3,n=16", "", "batch", "4");        /* 36 of 27 · 9 values */
@@ -279,6 +295,7 @@ static const char *const executed[][2] = {
     {"road,n=20", ""},
     {"road,n=20", "pattern-pad=on pattern-batch=1"},
     {"road,n=60", "pattern-slices=3 pattern-stride=2"},
+    {"road,n=20", "pattern-slices=2 pattern-stride=5"},
     {"road,n=40", "pattern-slices=2 fuse=off"},
     {"stencil7,n=9", "pattern-uses=1"},
     {"stencil27,n=8", "pattern-uses=1"},
@@ -341,6 +358,7 @@ int main(void) {
       cmocka_unit_test(stores_hardly_more_than_values),
       cmocka_unit_test(pads_where_little_is_padding),
       cmocka_unit_test(slices_lie_a_stride_apart_where_that_pays),
+      cmocka_unit_test(thread_blocks_have_slices),
       cmocka_unit_test(batches_fill_registers),
       cmocka_unit_test(refuses_what_does_not_repeat),
       cmocka_unit_test(auto_takes_patterns),

@@ -21,7 +21,7 @@ add_dependencies(test_threads cbgen_embedded cbgen_fingerprint) # which make the
 target_include_directories(test_threads PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
 target_compile_definitions(test_threads PRIVATE _GNU_SOURCE CB_VERSION="${PROJECT_VERSION}"
                            CBGEN_LIBDIR="${CMAKE_INSTALL_LIBDIR}")
-set_target_properties(test_threads PROPERTIES COMPILE_OPTIONS "-w;-O1;-g1;-fsanitize=thread;-fno-omit-frame-pointer"
+set_target_properties(test_threads PROPERTIES COMPILE_OPTIONS "-w;-O0;-g1;-fsanitize=thread;-fno-omit-frame-pointer"
                       LINK_OPTIONS "-fsanitize=thread")
 target_link_libraries(test_threads PRIVATE PkgConfig::CBGEN_ARCHIVE PkgConfig::CBGEN_DEPS PkgConfig::CMOCKA
                       ${OpenMP_C_LIBRARIES} Threads::Threads ${CMAKE_DL_LIBS} m)
@@ -30,7 +30,7 @@ add_library(fake_cuda_threads MODULE ${fake_sources} ${fake_emulator_sources})
 set_target_properties(fake_cuda_threads PROPERTIES C_VISIBILITY_PRESET hidden NO_SONAME ON COMPILE_OPTIONS "-w"
                       LINK_OPTIONS "LINKER:--version-script=${CMAKE_CURRENT_SOURCE_DIR}/fake/fake.map;LINKER:-z,nodelete")
 target_include_directories(fake_cuda_threads PRIVATE ${PROJECT_SOURCE_DIR} ${fake_generated})
-target_compile_definitions(fake_cuda_threads PRIVATE _GNU_SOURCE FAKE_CXX="${CMAKE_CXX_COMPILER}" FAKE_CXX_FLAGS="")
+target_compile_definitions(fake_cuda_threads PRIVATE _GNU_SOURCE FAKE_CXX="${CMAKE_CXX_COMPILER}" FAKE_CXX_FLAGS="${fake_flags}")
 target_link_libraries(fake_cuda_threads PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
 add_dependencies(test_threads fake_cuda_threads cbgen_tool)
 

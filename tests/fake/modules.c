@@ -158,7 +158,7 @@ static int run_compiler(char *const *words, const char *log) {
   return status == 0;
 }
 
-static const char flags[] = "-std=c++17 -pipe -ffp-contract=off -fno-exceptions -fno-rtti -w -O1 -fPIC -shared " FAKE_CXX_FLAGS;
+static const char flags[] = "-std=c++17 -pipe -ffp-contract=off -fno-exceptions -fno-rtti -w -fPIC -shared " FAKE_CXX_FLAGS;
 
 static const char *own_path(void) {
   Dl_info info;

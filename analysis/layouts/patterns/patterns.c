@@ -283,13 +283,20 @@ static int blocks_per_sm(const struct state *state, const struct cb_region_build
   return registers <= 32 ? 3 : registers <= 72 ? 2 : 1;
 }
 
+/* Those of the last band that have a slice, and all before them. */
+static int64_t thread_blocks_of(const struct state *state) {
+  const int64_t of_band = WARPS * state->repeats * state->stride, before = state->slices / of_band - 1;
+  const int64_t slices = cb_divide_up(state->patterns->block_rows, CB_LANES) - before * of_band;
+  return before * state->stride + cb_smaller(slices, state->stride);
+}
+
 static void build_region(struct cb_region_builder *builder, struct state *state) {
   const int64_t slices = WARPS * state->repeats;
   build_facts(builder, state);
   build_arrays(builder, state);
   build_patterns(builder, state);
   build_shape(builder, state);
-  builder->region.blocks = state->slices / slices;
+  builder->region.blocks = thread_blocks_of(state);
   builder->region.block_rows = state->stride > 1 ? 0 : slices * CB_LANES * state->patterns->size;
   builder->region.row_threads = state->stride > 1 || state->patterns->size > 1 || state->repeats > 1 ? 0 : 1;
   builder->region.blocks_per_sm = blocks_per_sm(state, builder);
