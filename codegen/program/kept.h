@@ -4,7 +4,8 @@
  * Vectors of the program's own, and x, of which no thread reads what another one has written: they are neither
  * multiplied nor are vectors that are multiplied made of them. The entry of a thread's first row is its entry of slot
  * 0, that of its second row of slot 1, and so on; a vector has as many slots as there is room for, and the rows behind
- * them lie in device memory as without. So a pass over such a vector takes nothing from memory, or less, and needs no fence.
+ * them lie in device memory as without. So a pass over such a vector takes nothing from memory, or less, and needs no
+ * fence.
  *
  * A large matrix's product needs little of L1, which this takes from it: 7-point stencil 160^3, 27-point 100^3 and
  * FE 56^3 take the same time with 190 KB less, but the first 8 % longer with 221 KB less. */
