@@ -8,7 +8,6 @@
 #include "runtime/cuda/staging.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <string.h>
 
 /* ---- what is kept */
@@ -245,17 +244,17 @@ int cb_session_has_binaries(struct cb_session *session) {
   return session->binaries != NULL;
 }
 
-/* What the library brings of the text with that key. */
-static enum cb_status get_brought(struct cb_session *session, struct cb_hash key, unsigned char **cubin,
+/* What the library brings of a text. */
+static enum cb_status get_brought(struct cb_session *session, const struct cb_text *text, unsigned char **cubin,
                                   size_t *length) {
   if (!cb_session_has_binaries(session)) return CB_ERR_MISSING;
-  return cb_binaries_get(session->binaries, key, cubin, length, NULL);
+  return cb_binaries_get(session->binaries, cb_binaries_key(text->bytes, text->length), cubin, length, NULL);
 }
 
-static enum cb_status load_brought(struct cb_session *session, const struct module *module, struct cb_hash key) {
+static enum cb_status load_brought(struct cb_session *session, const struct module *module) {
   unsigned char *cubin = NULL;
   size_t length = 0;
-  enum cb_status s = get_brought(session, key, &cubin, &length);
+  enum cb_status s = get_brought(session, module->text, &cubin, &length);
   if (!s) s = load(session, module, cubin, length, NULL);
   cb_free(cubin);
   return s;
@@ -308,7 +307,7 @@ static enum cb_status find_module(struct cb_session *session, struct cb_cache *c
   const struct cb_cache_subject subject = subject_of(session, module, &options);
   const struct cb_hash key = cb_cache_key(&subject);
   enum cb_status s = CB_OK;
-  if (!load_brought(session, module, cb_binaries_key(module->text->bytes, module->text->length))) return CB_OK;
+  if (!load_brought(session, module)) return CB_OK;
   if (!load_cached(session, cache, key, module)) return CB_OK;
   if (!cb_cache_turn_begin(cache, key, CB_CACHE_PATIENCE, &turn) || load_cached(session, cache, key, module))
     s = compile(session, cache, &subject, module, diag);
@@ -386,7 +385,7 @@ static enum cb_status find_family(struct cb_session *session, struct cb_cache *c
   const struct cb_hash key = cb_cache_key(&subject);
   cb_hash_hex(key, hex);
   *compiled = (struct cb_compiled){0};
-  if (!get_brought(session, cb_binaries_key(text.bytes, text.length), &compiled->cubin, &compiled->cubin_bytes)) {
+  if (!get_brought(session, &text, &compiled->cubin, &compiled->cubin_bytes)) {
     compiled->spilled_bytes = cb_spilled_bytes(compiled);
     cb_log(log, "family %s: comes with the library", hex);
     return CB_OK;
@@ -486,34 +485,13 @@ static enum cb_status load_kernels(struct cb_session *session, const struct modu
   return s;
 }
 
-/* The key of a set's text, which hangs on nothing but the set: made with the first text, and then known to the process,
- * so that the library's binary is found without a text. Whoever is first writes it, without a lock. */
-enum { UNKNOWN, BEING_WRITTEN, KNOWN };
-static struct {
-  _Atomic int state;
-  struct cb_hash key;
-} set_keys[CB_MOST_SETS];
-
-static void note_key(int set, const struct cb_text *text) {
-  int state = UNKNOWN;
-  if (!atomic_compare_exchange_strong(&set_keys[set].state, &state, BEING_WRITTEN)) return;
-  set_keys[set].key = cb_binaries_key(text->bytes, text->length);
-  atomic_store(&set_keys[set].state, KNOWN);
-}
-
-static int load_by_known_key(struct cb_session *session, const struct module *module) {
-  return atomic_load(&set_keys[module->set].state) == KNOWN &&
-         !load_brought(session, module, set_keys[module->set].key);
-}
-
 enum cb_status cb_session_kernels(struct cb_session *session, struct cb_cache *cache, int set,
                                   const struct cb_kernels **kernels, struct cb_diag *diag) {
   struct cb_text text = {0};
   const struct module module = {.kind = cb_kernel_sets[set].name, .text = &text, .load = load_kernels, .set = set};
   *kernels = &session->kernels[set];
-  if ((*kernels)->module || load_by_known_key(session, &module)) return CB_OK;
+  if ((*kernels)->module) return CB_OK;
   enum cb_status s = cb_kernel_set_text(&text, &cb_kernel_sets[set], diag);
-  if (!s) note_key(set, &text);
   if (!s) s = find_module(session, cache, &module, diag);
   cb_text_release(&text);
   return s;
