@@ -28,8 +28,8 @@
  * cb_statements_row computes it on the host with the same bits. Numbers and truths are told apart: comparisons give
  * truths, which "?" takes and nothing else.
  *
- * Programs (codegen/program) have complex numbers, too, of which a dot product conjugates its first vector, order is that
- * of real parts, abs is the size, and sqrt takes the real part: roots are taken of what is real but for rounding.
+ * Programs (codegen/program) have complex numbers, too, of which a dot product conjugates its first vector, order is
+ * that of real parts, abs is the size, and sqrt takes the real part: roots are those of what is real but for rounding.
  */
 #ifndef CBGEN_ANALYSIS_STATEMENTS_STATEMENTS_H
 #define CBGEN_ANALYSIS_STATEMENTS_STATEMENTS_H

@@ -234,7 +234,8 @@ struct cb_program_shape {
  *   a struct of pointers: the vectors, given and then own; the board (CB_PROGRAM_BOARD bytes for each thread block)
  *     and two words for meetings, all zero before the first launch; the outcome; the history, or NULL; carry sums and
  *     counters;
- *   the parameters, as numbers of the sums' type (complex ones with the imaginary part 0); the most iterations, and the number of thread blocks, as ints.
+ *   the parameters, as numbers of the sums' type (complex ones with the imaginary part 0); the most iterations, and the
+ *     number of thread blocks, as ints.
  *
  * CB_ERR_UNSUPPORTED: launches of different sizes, or a text that no program can be made from; cb_resident_plan. */
 enum cb_status cb_program_text(struct cb_text *text, const struct cb_program_request *request,

@@ -502,9 +502,9 @@ static const char *told_text(struct writer *writer) {
   const char *real = cb_writer_real(&writer->base);
   struct cb_text text = {0};
   if (!program->told)
-    cb_text_add(&text, ", sqrt(double(square%s)), sqrt(double(final_%s)), %s%s%s%s", real, real, program->value ? "double(" : "",
-                program->value ? program->value : "0", program->value ? "_" : "", program->value ? real : "");
-  if (!program->told && program->value) cb_text_add_string(&text, ")");
+    cb_text_add(&text, ", sqrt(double(square%s)), sqrt(double(final_%s)), ", real, real);
+  if (!program->told && program->value) cb_text_add(&text, "double(%s_%s)", program->value, real);
+  else if (!program->told) cb_text_add_string(&text, "0");
   for (const struct cb_told *at = program->told; at && at->member; at++) cb_text_add(&text, ", double(%s)", at->value);
   return cb_writer_keep(&writer->base, &text);
 }
@@ -605,7 +605,8 @@ static void add_head(struct writer *writer, struct cb_text *text) {
 
 static void add_rest(struct writer *writer, struct cb_text *text) {
   struct cb_scope functions = {0}, begin = {0};
-  cb_scope_placeholder(&functions, "most_sums", cb_writer_number(&writer->base, cb_type_parts(writer->base.sum) * writer->most_sums));
+  const int parts = cb_type_parts(writer->base.sum) * writer->most_sums;
+  cb_scope_placeholder(&functions, "most_sums", cb_writer_number(&writer->base, parts));
   expand(writer, text, "functions", &functions);
   if (writer->base.program->basis) {
     struct cb_scope basis = {0};

@@ -253,7 +253,8 @@ static void add_step(struct writer *writer, struct cb_text *text, const struct c
   case CB_STEP_SCALARS: cb_writer_scalars(&writer->base, text, step->text); break;
   case CB_STEP_STOP:
     cb_writer_scalars(&writer->base, text, step->text);
-    add_leave(writer, text, "stop_ != 0", cb_arena_format(&writer->base.arena, "int(stop_%s)", cb_writer_real(&writer->base)));
+    add_leave(writer, text, "stop_ != 0",
+              cb_arena_format(&writer->base.arena, "int(stop_%s)", cb_writer_real(&writer->base)));
     break;
   case CB_STEP_GO: add_go(writer, text, step); break;
   case CB_STEP_TEMPLATE: add_template(writer, text, step); break;

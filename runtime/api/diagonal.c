@@ -27,7 +27,8 @@ static void gather(const struct cb_view *view, enum cb_type type, void *diagonal
 
 /* ---- blocks */
 
-/* A complex block is one of real numbers, of twice as many rows: a number a + b i is (a, -b; b, a), and so its inverse. */
+/* A complex block is one of real numbers, of twice as many rows: a number a + b i is (a, -b; b, a), and so is its
+ * inverse. */
 enum { MOST_ROWS = 2 * CB_MOST_BLOCK };
 
 /* block[r * size + c] of `rows` by `rows` becomes its inverse (Gauss and Jordan, with row pivots); 0: it is singular.

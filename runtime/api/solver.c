@@ -50,7 +50,7 @@ static enum cb_status check_operator(const struct cb_operator_info *info, struct
     return cb_fail(diag, CB_ERR_ARGUMENT, "solvers take operators of form ax or axpby, not add");
   const enum cb_type part = cb_type_of_part(info->vector_type);
   if (part != CB_F64 && part != CB_F32)
-    return cb_fail(diag, CB_ERR_UNSUPPORTED, "solvers take vectors of f64, f32, c128 or c64");
+    return cb_fail(diag, CB_ERR_UNSUPPORTED, "solvers take vectors of f64 or f32, or of complex numbers of these");
   return CB_OK;
 }
 
