@@ -155,7 +155,9 @@ static const struct {
                 {"random,rows=3000,cols=3000,density=0.01", "recipe=merge"},
                 {"stencil7,n=30", "recipe=auto"},
                 {"stencil27,n=12", "recipe=auto form=axpby"},
-                {"fe3,n=9", "recipe=blocks"}};
+                {"fe3,n=9", "recipe=blocks"},
+                {"stencil7,n=12", "recipe=auto type=c128"},
+                {"random,rows=3000,cols=3000,density=0.01", "recipe=merge type=c64 form=axpby"}};
 
 /* As a solver is compiled: for fewer thread blocks on a multiprocessor where registers do not suffice. */
 static void no_program_spills(void **state) {
