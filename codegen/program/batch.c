@@ -14,10 +14,12 @@ enum {
   /* Where the matrix stays in registers: */
   MOST_SLOTS = 28,      /* of a thread: 70 registers in double precision, with which two thread blocks of 256 fit */
   LEAST_THREADS = 128,
+  MOST_SHARES = 4,      /* programs ask for no more thread blocks on a multiprocessor */
   OTHERS = 48,          /* registers that a thread has beside */
-  REGISTERS = 64 << 10, /* of a multiprocessor, of all architectures since sm_50 */
-  NONE = 0xffff         /* a column's place in 16 bits that is none */
+  REGISTERS = 64 << 10  /* of a multiprocessor, of all architectures since sm_50 */
 };
+/* Columns have 16 bits, of which the last number is none. */
+_Static_assert(MOST_SLOTS * (REGISTERS / OTHERS) < 0xffff, "there are no more rows than that where a matrix is kept");
 
 /* How rows are dealt out. */
 struct shape {
@@ -35,18 +37,19 @@ static int lanes_of(const struct cb_batch_request *request) {
 
 /* Registers of a thread that has so many slots: values, and half a word for each column. */
 static int64_t registers_of(const struct cb_batch_request *request, int64_t slots) {
-  return cb_round_up(slots * (int64_t)cb_type_size(request->type) / 4 + cb_divide_up(slots, (int64_t)2) + OTHERS, (int64_t)8);
+  const int64_t values = slots * (int64_t)cb_type_size(request->type) / 4;
+  return cb_round_up(values + cb_divide_up(slots, (int64_t)2) + OTHERS, (int64_t)8);
 }
 
 /* Few threads with several rows each have fewer sums to exchange; but no more rows than they have registers for, and no
  * matrix of which most slots would be empty. */
 static int try_held(struct shape *shape, const struct cb_batch_request *request) {
   const int64_t longest = cb_larger(request->longest, (int64_t)1);
-  if (longest > MOST_SLOTS || request->rows >= NONE || request->rows * longest > 2 * request->nnz) return 0;
+  if (longest > MOST_SLOTS || request->rows * longest > 2 * request->nnz) return 0;
   int64_t threads = cb_larger(cb_divide_up(request->rows, MOST_SLOTS / longest), (int64_t)LEAST_THREADS);
   const int64_t each = cb_divide_up(request->rows, threads), slots = each * longest;
   threads = cb_round_up(cb_divide_up(request->rows, each), (int64_t)32);
-  const int64_t shares = REGISTERS / (threads * registers_of(request, slots));
+  const int64_t shares = cb_smaller(REGISTERS / (threads * registers_of(request, slots)), (int64_t)MOST_SHARES);
   if (!shares) return 0;
   *shape = (struct shape){(int)threads, 1, (int)each, (int)slots, (int)shares};
   return 1;
@@ -102,7 +105,7 @@ enum cb_status cb_batch_text(struct cb_text *text, const struct cb_batch_request
                                            .form = {.kind = CB_PROGRAM_BATCH,
                                                     .blocks = 1,
                                                     .each = rows.shares,
-                                                    .in_steps = rows.each > 0, /* fewer entries to gather, and registers */
+                                                    .in_steps = rows.each > 0, /* one entry to gather, not two */
                                                     .resident = request->resident,
                                                     .room = request->room},
                                            .source = cb_text_string(&product),
