@@ -120,8 +120,8 @@ static int64_t longest_row(const struct cb_view *view) {
 }
 
 /* Of the library's choice vectors lie in shared memory where that has room for all thread blocks that share a
- * multiprocessor, whose threads keep the matrix; else for SHARES of them: 1000 systems of a thousand rows took 2.4 ms so
- * on an H200, else 3.6. */
+ * multiprocessor and keep the matrix; else for SHARES of them: 1000 systems of a thousand rows took 2.4 ms so on an
+ * H200, else 3.6. */
 static enum cb_status make_text(const struct cbgen_batch *batch, const struct cb_view *view, struct cb_text *text,
                                 struct cb_program_shape *shape, struct cb_diag *diag) {
   enum { SHARES = 4 };
