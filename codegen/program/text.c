@@ -778,6 +778,8 @@ static void add_kernel(struct writer *writer, struct cb_text *text) {
     cb_scope_placeholder(&scope, "of_system", of_system(writer));
     cb_scope_placeholder(&scope, "nonzeros", cb_writer_number(&writer->base, writer->request->nnz));
   }
+  if (writer->product.holds) cb_scope_section(&scope, "held");
+  cb_scope_optional(&scope, "held_arrays", cb_text_string(&writer->product.arguments[0]));
   if (writer->request->form.kind == CB_PROGRAM_CLUSTER && !writer->spread) {
     cb_scope_section(&scope, "cluster");
     cb_scope_placeholder(&scope, "most_sums", most_parts(writer));
