@@ -287,11 +287,13 @@ static int find_own_blocks(struct state *state, struct own *own) {
   return 1;
 }
 
-/* Where there are values, blocks are square, and places fit 32 bits. */
+/* Where there are values, blocks are square, and places fit 32 bits. Only where half is asked for: the second reads are
+ * slower than those that they save (finite elements of 80^3 nodes: 301 us instead of 243). */
 static enum cb_status find_mirrored(struct state *state, const struct cb_region_builder *builder,
                                     struct cb_diag *diag) {
   int mirrored;
   int64_t longest;
+  if (builder->options->symmetric_storage != CB_ON) return CB_OK;
   enum cb_status s = cb_symmetry_of_part(&mirrored, builder->options, builder->target, &builder->work.part, diag);
   if (s || !mirrored || state->size.rows != state->size.cols || !builder->value_bytes ||
       state->steps * LANES > INT32_MAX)
