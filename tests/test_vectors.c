@@ -224,7 +224,8 @@ static void test_items(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_meeting),  cmocka_unit_test(test_threads), cmocka_unit_test(test_size),          cmocka_unit_test(test_copied),
+      cmocka_unit_test(test_meeting),  cmocka_unit_test(test_threads), cmocka_unit_test(test_size),
+      cmocka_unit_test(test_copied),
       cmocka_unit_test(test_auto),   cmocka_unit_test(test_copied_by_option), cmocka_unit_test(test_blocks),
       cmocka_unit_test(test_layouts),  cmocka_unit_test(test_kept),             cmocka_unit_test(test_items),
       cmocka_unit_test(test_choice),
