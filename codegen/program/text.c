@@ -7,6 +7,7 @@
 #include "codegen/constants.h"
 #include "codegen/expand.h"
 #include "codegen/program/kept.h"
+#include "codegen/program/near.h"
 #include "codegen/program/product.h"
 #include "codegen/program/program.h"
 #include "codegen/program/resident.h"
@@ -36,6 +37,7 @@ struct writer {
   struct cb_resident resident;
   struct cb_kept kept;
   const char *kept_names;
+  int64_t near_bytes; /* of shared memory, for the thread block's part of the matrix, behind slots */
   int least_blocks; /* with which no thread has more rows than slots were planned for; 0: any number will do */
 };
 
@@ -57,6 +59,9 @@ static int most_sums(struct writer *writer, int of_products) {
     }
   return most;
 }
+
+/* Whether a thread block has neighbouring virtual ones, up to `end_block`. */
+static int has_neighbours(const struct writer *writer) { return writer->spread || writer->request->form.near; }
 
 static int is_batch(const struct writer *writer) { return writer->request->form.kind == CB_PROGRAM_BATCH; }
 
@@ -160,8 +165,9 @@ static void add_loop(struct writer *writer, struct cb_text *text, struct cb_text
   if (writer->aligned) {
     cb_scope_section(scope, "aligned");
     cb_scope_placeholder(scope, "virtual_blocks",
-                         writer->spread ? "end_block"
-                                        : cb_writer_number(&writer->base, writer->request->launches[0].blocks));
+                         has_neighbours(writer)
+                             ? "end_block"
+                             : cb_writer_number(&writer->base, writer->request->launches[0].blocks));
   } else if (writer->spread) {
     cb_scope_section(scope, "listed");
   }
@@ -198,6 +204,16 @@ static void add_meeting(struct writer *writer, struct cb_text *text, const char 
   if (writer->unmet && (!makes || writer->shared)) cb_text_add(text, "%s%s\n", indent, meet(writer));
 }
 
+static void add_swap(struct cb_text *text, const struct cb_step *step) {
+  cb_text_add(text,
+              "      {\n"
+              "        vector_t *const made = pointers.%s_;\n"
+              "        pointers.%s_ = pointers.%s_;\n"
+              "        pointers.%s_ = made;\n"
+              "      }\n",
+              step->to, step->to, step->from, step->from);
+}
+
 /* From here on section `next` follows. */
 static void add_jump(struct writer *writer, struct cb_text *text, const char *indent, int next) {
   cb_text_add(text, "%ssection = %d;\n", indent, next);
@@ -221,9 +237,12 @@ static void add_go(struct writer *writer, struct cb_text *text, const struct cb_
 
 /* The same threads as in rows have the same rows: the last virtual thread block has the last row. */
 static const char *rows_loop(const struct writer *writer) {
-  return writer->aligned ? "for (int64_t row = kVirtualThreads * int64_t(first_block) + threadIdx.x % kVirtualThreads; "
-                           "row < kOrder; row += kVirtualThreads * int64_t(block_step)) {"
-                         : "for (int64_t row = first_row; row < kOrder; row += row_step) {";
+  return !writer->aligned      ? "for (int64_t row = first_row; row < kOrder; row += row_step) {"
+         : has_neighbours(writer) ? "for (int64_t row = kVirtualThreads * int64_t(first_block) + threadIdx.x % "
+                                    "kVirtualThreads; row < min(int64_t(kOrder), kVirtualThreads * int64_t(end_block)); "
+                                    "row += kVirtualThreads * int64_t(block_step)) {"
+                                  : "for (int64_t row = kVirtualThreads * int64_t(first_block) + threadIdx.x % "
+                                    "kVirtualThreads; row < kOrder; row += kVirtualThreads * int64_t(block_step)) {";
 }
 
 /* Behind one that makes no vector of another all meet. */
@@ -250,6 +269,7 @@ static void add_step(struct writer *writer, struct cb_text *text, const struct c
     break;
   case CB_STEP_GO: add_go(writer, text, step); break;
   case CB_STEP_TEMPLATE: add_template(writer, text, step); break;
+  case CB_STEP_SWAP: add_swap(text, step); break;
   case CB_STEP_COUNT: cb_text_add_string(text, "      iterations++;\n"); break;
   case CB_STEP_MOST:
     add_leave(writer, text, "iterations >= most", cb_writer_number(&writer->base, CB_REASON_ITERATIONS));
@@ -331,13 +351,14 @@ static void add_own_vectors(struct writer *writer, struct cb_text *text, const s
   expand(writer, text, "own_vectors", &scope);
 }
 
-/* What rows that are committed share of the vector that is made in the product. */
-static void count_made(struct writer *writer, const struct cb_section *section) {
+/* What rows that are committed share of the vectors that are made in the product. */
+static void count_made(struct writer *writer, const struct cb_section *section, const struct cb_statements *sums) {
   struct cb_statements *statements;
   struct blend blend;
   struct cb_text text = {0};
   const struct cb_row_text row = {.indent = "", .pointers = ""};
   if (is_blended(writer, section, &statements, &blend)) add_shares(writer, &text, statements, &row, "");
+  add_shares(writer, &text, sums, &row, "");
   cb_free(statements);
   cb_text_release(&text);
 }
@@ -353,7 +374,7 @@ static void add_sums(struct writer *writer, struct cb_text *text, const struct c
     if (!statements) return;
     /* Its steps read nothing but what the same thread has written. */
     const int aligned = writer->aligned && !reads_others(writer, section);
-    if (writer->spread) count_made(writer, section);
+    if (writer->spread) count_made(writer, section, statements);
     cb_text_add(text, "      add_all<%s>(terms, pointers, meeting, blocks);\n", seen(writer, !aligned));
     cb_text_add(text, "%s\n", cb_writer_results(&writer->base, statements, "      ", "terms"));
     cb_free(statements);
@@ -479,6 +500,14 @@ static const char *when_heads(struct writer *writer) {
   return cb_writer_keep(&writer->base, &text);
 }
 
+/* Of the product whose arrays may lie in shared memory, or of the one that notes what it reads. */
+static const char *near_arguments(struct writer *writer, int watched) {
+  struct cb_text near = {0}, noted = {0};
+  cb_near_arguments(&near, &noted, &writer->product);
+  const char *arguments[] = {cb_writer_keep(&writer->base, &near), cb_writer_keep(&writer->base, &noted)};
+  return arguments[watched];
+}
+
 static const char *products_text(struct writer *writer) {
   const struct cb_program_request *request = writer->request;
   const int has_heads = cb_program_has_heads(request->program);
@@ -487,9 +516,11 @@ static const char *products_text(struct writer *writer) {
     struct cb_scope scope = {0};
     if (i) cb_text_add_string(&text, "    meet_all(pointers, meeting, blocks);\n");
     cb_scope_placeholder(&scope, "blocks",
-                         writer->spread ? "end_block" : cb_writer_number(&writer->base, request->launches[i].blocks));
+                         has_neighbours(writer) ? "end_block"
+                                                : cb_writer_number(&writer->base, request->launches[i].blocks));
     cb_scope_placeholder(&scope, "number", cb_writer_number(&writer->base, i));
-    cb_scope_placeholder(&scope, "arrays", cb_text_string(&writer->product.arguments[i]));
+    cb_scope_placeholder(&scope, "arrays", request->form.near ? near_arguments(writer, 0)
+                                                              : cb_text_string(&writer->product.arguments[i]));
     if (has_heads) cb_scope_section(&scope, "heads");
     if (has_heads) cb_scope_placeholder(&scope, "when_heads", when_heads(writer));
     if (has_heads) cb_scope_placeholder(&scope, "heads_arrays", cb_text_string(&writer->product.heads_arguments[i]));
@@ -558,6 +589,7 @@ static void add_commit(struct writer *writer, struct cb_text *text, const struct
     if (makes) cb_text_add_string(text, "    {\n");
     cb_text_add(text, "%s%ssum_t %s_ = sum;\n", row.indent, is_remade(section, sums) ? "" : "const ", section->to);
     cb_emit_row(text, sums, &row);
+    add_shares(writer, text, sums, &row, "step.meeting");
     if (makes) cb_text_add_string(text, "    }\n");
   }
   cb_free(statements);
@@ -625,6 +657,11 @@ static void add_spread(struct writer *writer, struct cb_scope *scope) {
   cb_scope_placeholder(scope, "own_rows", cb_writer_number(&writer->base, resident->own_rows));
 }
 
+static int64_t slots_bytes(const struct writer *writer) {
+  const int64_t threads = writer->groups * writer->request->launches[0].threads;
+  return cb_round_up(writer->kept.slots * threads * (int64_t)cb_type_size(writer->request->vector), 16);
+}
+
 static void add_kept(struct writer *writer, struct cb_scope *scope) {
   struct cb_text text = {0};
   cb_scope_section(scope, "kept");
@@ -636,6 +673,15 @@ static void add_kept(struct writer *writer, struct cb_scope *scope) {
   cb_writer_cut(&text);
   cb_scope_placeholder(scope, "kept_vectors", cb_writer_keep(&writer->base, &text));
   if (keeps_products(writer)) cb_scope_section(scope, "kept_products");
+}
+
+/* Behind the slots. */
+static void add_near(struct writer *writer, struct cb_scope *scope) {
+  const int64_t first = slots_bytes(writer);
+  cb_scope_section(scope, "near");
+  cb_scope_placeholder(scope, "arrays_count", cb_writer_number(&writer->base, cb_near_count(&writer->product)));
+  cb_scope_placeholder(scope, "near_first", cb_writer_number(&writer->base, first));
+  cb_scope_placeholder(scope, "near_end", cb_writer_number(&writer->base, first + writer->near_bytes));
 }
 
 static void add_before(struct writer *writer, struct cb_text *text) {
@@ -652,6 +698,7 @@ static void add_before(struct writer *writer, struct cb_text *text) {
   if (writer->blended || writer->spread) cb_scope_section(&scope, "own_x");
   if (writer->spread) add_spread(writer, &scope);
   if (writer->kept.count) add_kept(writer, &scope);
+  if (writer->near_bytes) add_near(writer, &scope);
   cb_scope_placeholder(&scope, "rows", cb_writer_number(&writer->base, writer->request->rows));
   cb_scope_placeholder(&scope, "vectors", cb_writer_vectors(&writer->base));
   if (has_blocks(writer->request->program)) {
@@ -712,6 +759,18 @@ static void add_kept_kernel(struct writer *writer, struct cb_scope *scope) {
   cb_scope_placeholder(scope, "first_kept", kept_text(writer, writer->request->program->sections[0].to));
 }
 
+static void add_near_kernel(struct writer *writer, struct cb_scope *scope) {
+  struct cb_text notes = {0}, copies = {0};
+  cb_near_lines(&notes, &copies, &writer->product);
+  cb_writer_cut(&notes);
+  cb_writer_cut(&copies);
+  cb_scope_section(scope, "near");
+  cb_scope_placeholder(scope, "virtual_blocks", cb_writer_number(&writer->base, writer->request->launches[0].blocks));
+  cb_scope_placeholder(scope, "notes", cb_writer_keep(&writer->base, &notes));
+  cb_scope_placeholder(scope, "near_copies", cb_writer_keep(&writer->base, &copies));
+  cb_scope_placeholder(scope, "watched_arrays", near_arguments(writer, 1));
+}
+
 static void add_resident(struct writer *writer, struct cb_scope *scope) {
   struct cb_text take = {0};
   cb_scope_section(scope, "resident");
@@ -731,6 +790,7 @@ static void add_resident(struct writer *writer, struct cb_scope *scope) {
 /* How many thread blocks a multiprocessor shall hold. */
 static int blocks_per_sm(const struct writer *writer) {
   const struct cb_program *program = writer->request->program;
+  if (writer->request->form.near) return 1;
   const int usual = program->blocks_per_sm ? program->blocks_per_sm : BLOCKS_PER_SM;
   const int own = writer->product.blocks_per_sm;
   const int most = own && own < usual ? own : usual;
@@ -772,6 +832,7 @@ static void add_kernel(struct writer *writer, struct cb_text *text) {
     cb_scope_section(&scope, "cluster");
     cb_scope_placeholder(&scope, "most_sums", cb_writer_number(&writer->base, most_sums(writer, 0)));
   }
+  if (writer->near_bytes) add_near_kernel(writer, &scope);
   if (writer->kept.count) add_kept_kernel(writer, &scope);
   else if (writer->request->form.resident) add_resident(writer, &scope);
   if (writer->groups > 1) cb_scope_section(&scope, "groups");
@@ -834,7 +895,7 @@ static enum cb_status plan_kept(struct writer *writer) {
   const int threads = writer->groups * request->launches[0].threads;
   const int64_t each = blocks_per_sm(writer);
   const int64_t most = request->form.blocks ? request->form.blocks : each * request->form.multiprocessors;
-  const int64_t room = cb_kept_room(request->form.room, each);
+  const int64_t room = cb_kept_room(request->form.room, each) - writer->near_bytes;
   struct cb_kept_request asked = {.program = program,
                                   .fused = writer->fused,
                                   .aligned = writer->aligned,
@@ -869,6 +930,10 @@ static void choose(struct writer *writer) {
                     request->launches[0].blocks * request->launches[0].threads >= request->rows;
   for (int i = 0; i < program->sections_count; i++) writer->blended |= has_blend(writer, &program->sections[i]);
   writer->spread = request->form.resident && request->form.kind == CB_PROGRAM_CLUSTER;
+  if (request->form.near && !writer->base.status)
+    writer->base.status = cb_near_plan(&writer->near_bytes, &writer->product, request,
+                                       cb_kept_room(request->form.room, 1), writer->base.diag);
+  if (writer->near_bytes) cb_product_watch(&writer->product);
   if (request->form.resident && !writer->base.status)
     writer->base.status = request->form.kind == CB_PROGRAM_GRID ? plan_kept(writer) : plan_resident(writer);
   /* What few thread blocks read again and again may stay in their L1, if no fence empties it. */
@@ -904,10 +969,10 @@ static void write(struct writer *writer, struct cb_text *body) {
   cb_text_release(&kernel);
 }
 
-/* Of vectors. */
+/* Of vectors and the matrix. */
 static int64_t shared_bytes(const struct writer *writer) {
-  const int64_t slots = writer->kept.slots * writer->groups * writer->request->launches[0].threads;
-  return writer->kept.count ? slots * (int64_t)cb_type_size(writer->request->vector) : writer->resident.bytes;
+  const int has_slots = writer->kept.count > 0 || writer->near_bytes > 0;
+  return has_slots ? slots_bytes(writer) + writer->near_bytes : writer->resident.bytes;
 }
 
 /* Arithmetic that only the product's own `commit` used. Its definitions are of one line each. */
@@ -951,7 +1016,8 @@ enum cb_status cb_program_text(struct cb_text *text, const struct cb_program_req
     *shape = (struct cb_program_shape){.threads = writer.groups * request->launches[0].threads,
                                        .dynamic_shared = (int)shared_bytes(&writer),
                                        .each = blocks_per_sm(&writer),
-                                       .least_blocks = writer.least_blocks};
+                                       .least_blocks = writer.least_blocks,
+                                       .neighbours = request->form.near};
   }
   /* Statements call functions that stand in front of all that uses them. */
   if (!s) s = cb_emit_statement_functions(&functions, cb_text_string(&body), diag);
