@@ -13,8 +13,8 @@
  *             basis one of templates/stages.cu.in
  *   call      the caller's preconditioner makes the vector `to` of `from`: of the form "graph" alone
  *   columns   as rows, for each column: of a program of the form "graph" that has vectors of two lengths
- *   swap      the vectors `from` and `to` change places: what has been made beside the one that a product reads is in its
- *             place from here on
+ *   swap      the vectors `from` and `to` change places: what has been made beside the one that a product reads is in
+ *             its place from here on
  *   count     an iteration is over
  *   most      after the most iterations that are allowed, the program goes to its last section
  *   note      the scalar `text` is the residual's square now, for the outcome and the caller's history

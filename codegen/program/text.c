@@ -204,16 +204,6 @@ static void add_meeting(struct writer *writer, struct cb_text *text, const char 
   if (writer->unmet && (!makes || writer->shared)) cb_text_add(text, "%s%s\n", indent, meet(writer));
 }
 
-static void add_swap(struct cb_text *text, const struct cb_step *step) {
-  cb_text_add(text,
-              "      {\n"
-              "        vector_t *const made = pointers.%s_;\n"
-              "        pointers.%s_ = pointers.%s_;\n"
-              "        pointers.%s_ = made;\n"
-              "      }\n",
-              step->to, step->to, step->from, step->from);
-}
-
 /* From here on section `next` follows. */
 static void add_jump(struct writer *writer, struct cb_text *text, const char *indent, int next) {
   cb_text_add(text, "%ssection = %d;\n", indent, next);
@@ -269,7 +259,7 @@ static void add_step(struct writer *writer, struct cb_text *text, const struct c
     break;
   case CB_STEP_GO: add_go(writer, text, step); break;
   case CB_STEP_TEMPLATE: add_template(writer, text, step); break;
-  case CB_STEP_SWAP: add_swap(text, step); break;
+  case CB_STEP_SWAP: cb_writer_swap(text, step); break;
   case CB_STEP_COUNT: cb_text_add_string(text, "      iterations++;\n"); break;
   case CB_STEP_MOST:
     add_leave(writer, text, "iterations >= most", cb_writer_number(&writer->base, CB_REASON_ITERATIONS));
@@ -480,17 +470,6 @@ static int has_empty_section(const struct cb_program *program) {
   return 0;
 }
 
-/* The lines of `body` behind a condition. */
-static void add_under(struct cb_text *text, const char *condition, const char *body) {
-  cb_text_add(text, "    if (%s) {\n", condition);
-  for (const char *end; *body; body = end) {
-    end = body + strcspn(body, "\n");
-    end += *end == '\n';
-    cb_text_add(text, "  %.*s", (int)(end - body), body);
-  }
-  cb_text_add_string(text, "    }\n");
-}
-
 /* "section == 1": one whose product is with heads. */
 static const char *when_heads(struct writer *writer) {
   const struct cb_program *program = writer->request->program;
@@ -533,7 +512,7 @@ static const char *products_text(struct writer *writer) {
   if (has_empty_section(request->program)) {
     struct cb_text bare = text;
     text = (struct cb_text){0};
-    add_under(&text, "from != nullptr", cb_text_string(&bare));
+    cb_writer_under(&text, "from != nullptr", cb_text_string(&bare));
     text.failed |= bare.failed;
     cb_text_release(&bare);
   }
@@ -975,29 +954,6 @@ static int64_t shared_bytes(const struct writer *writer) {
   return has_slots ? slots_bytes(writer) + writer->near_bytes : writer->resident.bytes;
 }
 
-/* Arithmetic that only the product's own `commit` used. Its definitions are of one line each. */
-static void drop_unused(struct cb_text *text) {
-  static const char *const names[] = {"product", "add_product", "total", "add"};
-  for (size_t i = 0; i < sizeof names / sizeof *names && !text->failed; i++) {
-    struct cb_text head = {0}, rest = {0};
-    cb_text_add(&head, "CBGEN_DEVICE sum_t %s(", names[i]);
-    const char *whole = cb_text_string(text), *at = strstr(whole, cb_text_string(&head));
-    const char *end = at ? strchr(at, '\n') : NULL;
-    if (end) {
-      cb_text_add_bytes(&rest, whole, (size_t)(at - whole));
-      cb_text_add_string(&rest, end + 1);
-    }
-    if (end && !rest.failed && !cb_has_word(cb_text_string(&rest), names[i])) {
-      cb_text_release(text);
-      *text = rest;
-      rest = (struct cb_text){0};
-    }
-    text->failed |= head.failed | rest.failed;
-    cb_text_release(&head);
-    cb_text_release(&rest);
-  }
-}
-
 const char *const cb_program_form_names[] = {"grid", "cluster", "block", "graph", NULL};
 
 enum cb_status cb_program_text(struct cb_text *text, const struct cb_program_request *request,
@@ -1026,7 +982,7 @@ enum cb_status cb_program_text(struct cb_text *text, const struct cb_program_req
     cb_text_add_bytes(&whole, body.bytes, (size_t)(structs - body.bytes));
     cb_text_add_string(&whole, cb_text_string(&functions));
     cb_text_add_string(&whole, structs);
-    drop_unused(&whole);
+    cb_writer_drop_unused(&whole);
   }
   if (!s && (body.failed || functions.failed || whole.failed || writer.base.arena.failed))
     s = cb_fail_memory(diag, "a program's text", 0);

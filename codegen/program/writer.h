@@ -49,6 +49,15 @@ const char *cb_writer_vectors(struct cb_writer *writer);
 /* Whether the name is among those, which NULL ends. */
 int cb_writer_has(const char *const *names, const char *name);
 
+/* Two vectors change places. */
+void cb_writer_swap(struct cb_text *text, const struct cb_step *step);
+
+/* The lines of `body` behind a condition. */
+void cb_writer_under(struct cb_text *text, const char *condition, const char *body);
+
+/* Drops arithmetic that only the product's own `commit` used. Its definitions are of one line each. */
+void cb_writer_drop_unused(struct cb_text *text);
+
 /* Takes the last line's end away. */
 void cb_writer_cut(struct cb_text *text);
 

@@ -150,7 +150,8 @@
          .steps = {STEP(ROWS, "in b, q, r; t = b - q; e = t - r; actual = dot(t, t); off = dot(e, e);"),         \
                    STEP(STOP, END_OR_GO_ON),                                                                     \
                    STEP(MOST, NULL),                                                                             \
-                   STEP(SCALARS, "in keep, actual; inout best; out age; best = keep > 0 ? best : actual; age = 0;"), \
+                   STEP(SCALARS, "in keep, actual; inout best; out age; age = 0;"                                \
+                                 "best = keep > 0 ? best : actual;"),                                            \
                    STEP(ROWS, "in b, q, w" of_d "; inout r, p, s, v; out m; scalar keep; r = keep > 0 ? r : b - q;" \
                               "p = keep > 0 ? p : 0; s = keep > 0 ? s : 0; v = keep > 0 ? v : 0;"                \
                               "m = keep > 0 ? " of_w " : " of_r ";"),                                            \
