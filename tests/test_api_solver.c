@@ -133,7 +133,7 @@ static void fewer_meetings_take_as_many_iterations(void **state) {
   }
 }
 
-/* Of a system whose solution is hard to come near to: as near as with two meetings, and near enough where it says so. */
+/* Of a system whose solution is hard to come near to: as near as with two, and near enough where it says so. */
 static void fewer_meetings_come_as_near(void **state) {
   struct cb_csr csr = system_of("fe3,n=6", SYMMETRIC);
   double sums[1000] = {0}, norm, reached = 0;

@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "codegen/constants.h"
+#include "codegen/expand.h"
 
 #include <string.h>
 
