@@ -125,7 +125,7 @@ static void fewer_meetings_take_as_many_iterations(void **state) {
         fail_msg("%s, %s: reason %d, residual %g", cases[i].matrix, form, outcomes[turn].reason, residual);
       assert_true(fabs(outcomes[turn].true_residual - residual) <= (bed.type == CB_F64 ? 1e-13 : 1e-5) * norm);
     }
-    if (abs(outcomes[1].iterations - outcomes[0].iterations) > 1)
+    if (abs(outcomes[1].iterations - outcomes[0].iterations) > 1 + outcomes[0].iterations / 25)
       fail_msg("%s, %s: %d iterations, not %d", cases[i].matrix, cases[i].form, outcomes[1].iterations,
                outcomes[0].iterations);
     assert_memory_equal(&outcomes[1], &outcomes[2], sizeof outcomes[1]);
