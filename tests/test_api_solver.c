@@ -94,6 +94,113 @@ static void resident_rows_may_lie_apart(void **state) {
   }
 }
 
+/* One meeting in an iteration: as many iterations as with two, but for rounding, and the same bits each time. */
+static void fewer_meetings_take_as_many_iterations(void **state) {
+  static const struct {
+    const char *matrix, *settings, *form;
+    int blocks;
+  } cases[] = {{"stencil7,n=11", "recipe=dia", "grid", 0},
+               {"stencil7,n=13", "recipe=dia", "grid+resident", 3},
+               {"stencil7,n=11", "recipe=dia", "cluster", 3},
+               {"stencil7,n=11", "recipe=dia", "cluster+resident", 5},
+               {"random,rows=900,cols=900,density=0.006", "recipe=sell", "block", 1},
+               {"rmat,scale=9", "recipe=sell", "cluster+resident", 8},
+               {"fe3,n=5", "recipe=blocks", "block+resident", 1},
+               {"fe3,n=5", "recipe=blocks type=f32", "grid", 4}};
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct bed bed = bed_of(system_of(cases[i].matrix, SYMMETRIC), cases[i].settings);
+    cbgen_solver_options options = with_diagonal(&bed, i % 3 != 2);
+    cbgen_outcome outcomes[3];
+    double norm;
+    for (int turn = 0; turn < 3; turn++) {
+      char form[40];
+      snprintf(form, sizeof form, "%s%s", cases[i].form, turn ? "+pipelined" : "");
+      options.program_form = form;
+      options.thread_blocks = cases[i].blocks;
+      start_from(&bed, 0.125);
+      outcomes[turn] = solved(&bed, "cg", &options);
+      const double residual = host_residual(&bed, &norm);
+      if (outcomes[turn].reason != CBGEN_REASON_CONVERGED || !(residual <= (bed.type == CB_F64 ? 2e-8 : 4e-5) * norm))
+        fail_msg("%s, %s: reason %d, residual %g", cases[i].matrix, form, outcomes[turn].reason, residual);
+      assert_true(fabs(outcomes[turn].true_residual - residual) <= (bed.type == CB_F64 ? 1e-13 : 1e-5) * norm);
+    }
+    if (abs(outcomes[1].iterations - outcomes[0].iterations) > 1 + outcomes[0].iterations / 25)
+      fail_msg("%s, %s: %d iterations, not %d", cases[i].matrix, cases[i].form, outcomes[1].iterations,
+               outcomes[0].iterations);
+    assert_memory_equal(&outcomes[1], &outcomes[2], sizeof outcomes[1]);
+    release(&bed);
+  }
+}
+
+/* Of a system whose solution is hard to come near to: as near as with two, and near enough where it says so. */
+static void fewer_meetings_come_as_near(void **state) {
+  struct cb_csr csr = system_of("fe3,n=6", SYMMETRIC);
+  double sums[1000] = {0}, norm, reached = 0;
+  (void)state;
+  assert_in_range(csr.rows, 1, 1000);
+  for (int64_t row = 0; row < csr.rows; row++)
+    for (int64_t k = cb_csr_row(&csr, row); k < cb_csr_row(&csr, row + 1); k++)
+      if (csr.col_idx[k] != row) sums[row] += fabs(csr.values[k]);
+  for (int64_t row = 0; row < csr.rows; row++)
+    for (int64_t k = cb_csr_row(&csr, row); k < cb_csr_row(&csr, row + 1); k++) {
+      const int64_t column = csr.col_idx[k];
+      if (column == row) csr.values[k] = (1 + 1e-7) * sums[row];
+      csr.values[k] *= pow(10, (double)(row % 13 - 6) / 4) * pow(10, (double)(column % 13 - 6) / 4);
+    }
+  struct bed bed = bed_of(csr, "recipe=blocks");
+  for (int turn = 0; turn < 3; turn++) { /* with two meetings, near, and as near as can be */
+    cbgen_solver_options options = with_diagonal(&bed, 1);
+    options.program_form = turn ? "block+pipelined" : "block";
+    options.relative_tolerance = turn == 1 ? 1e-8 : 1e-13;
+    start_from(&bed, 0);
+    const cbgen_outcome outcome = solved(&bed, "cg", &options);
+    const double residual = host_residual(&bed, &norm);
+    assert_int_equal(outcome.reason, CBGEN_REASON_CONVERGED);
+    assert_in_range(outcome.iterations, 20, 200);
+    if (!turn) reached = residual;
+    if (!(residual <= (turn == 1 ? 1.2e-8 * norm : 2 * reached))) fail_msg("turn %d: %g of %g", turn, residual, norm);
+  }
+  release(&bed);
+}
+
+/* Where the matrix is read from changes nothing but the order of sums: thread blocks have other rows. */
+static void matrices_may_lie_in_shared_memory(void **state) {
+  static const struct {
+    const char *matrix, *settings, *method, *form;
+    int blocks;
+  } cases[] = {{"stencil7,n=13", "recipe=dia", "cg", "grid+resident", 3},
+               {"stencil7,n=11", "recipe=dia type=f32", "bicgstab", "grid", 2},
+               {"fe3,n=5", "recipe=blocks", "cg", "grid", 4},
+               {"fe3,n=5", "recipe=blocks type=f32", "minres", "grid+resident", 2},
+               {"random,rows=900,cols=900,density=0.006", "recipe=sell", "cg", "grid", 0},
+               {"random,rows=900,cols=900,density=0.006", "recipe=sell type=f16-f32", "cg", "grid+steps", 2},
+               {"rmat,scale=9", "recipe=sell", "cg", "grid+pipelined", 3}};
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct bed bed = bed_of(system_of(cases[i].matrix, SYMMETRIC), cases[i].settings);
+    const size_t bytes = (size_t)bed.csr.rows * sizeof *bed.x;
+    double *plain = malloc(bytes);
+    for (int near = 0; near < 2; near++) {
+      cbgen_solver_options options = with_diagonal(&bed, (int)i % 2);
+      char form[40];
+      snprintf(form, sizeof form, "%s%s", cases[i].form, near ? "+matrix" : "");
+      options.program_form = form;
+      options.thread_blocks = cases[i].blocks;
+      options.max_iterations = 3;
+      start_from(&bed, 0.125);
+      assert_int_equal(solved(&bed, cases[i].method, &options).reason, CBGEN_REASON_ITERATIONS);
+      take_x(&bed);
+      if (!near) memcpy(plain, bed.x, bytes);
+    }
+    for (int64_t row = 0; row < bed.csr.rows; row++)
+      if (!(fabs(plain[row] - bed.x[row]) <= (bed.type == CB_F64 ? 1e-11 : 1e-4) * (fabs(plain[row]) + 0.01)))
+        fail_msg("%s, %s", cases[i].matrix, cases[i].form);
+    free(plain);
+    release(&bed);
+  }
+}
+
 /* A grid's vectors that have slots, for all rows or for some, are as without, bit by bit; and when called again. */
 static void slots_hold_what_memory_would(void **state) {
   static const struct {
@@ -149,9 +256,9 @@ static void add_source(struct bed *bed, const char *form, struct cb_text *text) 
 static void small_systems_have_their_vectors_in_shared_memory(void **state) {
   static const struct {
     const char *matrix, *settings, *form;
-  } cases[] = {{"stencil7,n=9", "recipe=dia", "cluster+resident"},
-               {"stencil7,n=21", "recipe=dia", "cluster"},
-               {"random,rows=900,cols=900,density=0.006", "recipe=merge", "cluster"}};
+  } cases[] = {{"stencil7,n=9", "recipe=dia", "cluster+resident+pipelined"},
+               {"stencil7,n=21", "recipe=dia", "cluster+resident+pipelined"},
+               {"random,rows=900,cols=900,density=0.006", "recipe=merge", "cluster+pipelined"}};
   (void)state;
   for (int i = 0; i < 3; i++) {
     struct bed bed = bed_of(system_of(cases[i].matrix, SYMMETRIC), cases[i].settings);
@@ -176,6 +283,7 @@ static void forms_that_cannot_be_are_refused(void **state) {
                {"grid+stairs", 0, CBGEN_ERROR_ARGUMENT, "no program form 'grid+stairs'"},
                {"gri", 0, CBGEN_ERROR_ARGUMENT, "no program form"},
                {"graph+resident", 0, CBGEN_ERROR_ARGUMENT, "all but graph with '+resident'"},
+               {"cluster+matrix", 0, CBGEN_ERROR_ARGUMENT, "grid with '+matrix'"},
                {"cluster", 17, CBGEN_ERROR_LIMIT, "at most 16"},
                {"block", 2, CBGEN_ERROR_LIMIT, "1 thread block"}};
   struct bed bed = bed_of(system_of("random,rows=64,cols=64,density=0.1", SYMMETRIC), "recipe=sell");
@@ -559,6 +667,9 @@ int main(void) {
       cmocka_unit_test_setup_teardown(each_method_solves, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(every_form_solves, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(resident_rows_may_lie_apart, open_fake, check_fake),
+      cmocka_unit_test_setup_teardown(fewer_meetings_take_as_many_iterations, open_fake, check_fake),
+      cmocka_unit_test_setup_teardown(fewer_meetings_come_as_near, open_fake, check_fake),
+      cmocka_unit_test_setup_teardown(matrices_may_lie_in_shared_memory, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(slots_hold_what_memory_would, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(small_systems_have_their_vectors_in_shared_memory, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(forms_that_cannot_be_are_refused, open_fake, check_fake),

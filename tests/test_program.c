@@ -329,6 +329,21 @@ static void resident_forms_are_tried_where_they_pay(void **state) {
   }
 }
 
+static void fewer_meetings_pay_for_short_vectors(void **state) {
+  struct cb_target target;
+  struct cb_diag diag = {0};
+  (void)state;
+  assert_ok(cb_target_find(&target, "sm_90", &diag));
+  target.multiprocessors = 132;
+  for (int64_t rows = 1000; rows < 10000000; rows *= 6) {
+    const struct cb_program_size size = {.target = &target, .threads = 256, .blocks = cb_divide_up(rows, (int64_t)256),
+                                         .stored_bytes = 50 * rows, .vector_bytes = 8 * rows};
+    assert_int_equal(cb_program_pipelining_pays(CB_PROGRAM_GRID, &size), rows < 300000);
+    assert_int_equal(cb_program_pipelining_pays(CB_PROGRAM_BLOCK, &size), 0);
+    assert_int_equal(cb_program_pipelining_pays(CB_PROGRAM_CLUSTER, &size), 1);
+  }
+}
+
 /* One thread block, of any architecture. */
 static void one_thread_block_has_its_vectors_at_hand(void **state) {
   struct cb_nvrtc *nvrtc = open_nvrtc();
@@ -405,6 +420,9 @@ static void forms_have_names(void **state) {
   } cases[] = {{"grid", 1, CB_PROGRAM_GRID, 0, 0}, {"graph+steps", 1, CB_PROGRAM_GRAPH, 1, 0},
                {"cluster+resident", 1, CB_PROGRAM_CLUSTER, 0, 1}, {"block+steps+resident", 1, CB_PROGRAM_BLOCK, 1, 1},
                {"block+resident+steps", 1, CB_PROGRAM_BLOCK, 1, 1}, {"grid+resident", 1, CB_PROGRAM_GRID, 0, 1},
+               {"cluster+resident+pipelined", 1, CB_PROGRAM_CLUSTER, 0, 1},
+               {"grid+matrix+pipelined+resident", 1, CB_PROGRAM_GRID, 0, 1}, {"graph+pipelined", 0, 0, 0, 0},
+               {"block+matrix", 0, 0, 0, 0}, {"grid+pipelined+pipelined", 0, 0, 0, 0},
                {"graph+resident", 0, 0, 0, 0}, {"block+steps+steps", 0, 0, 0, 0},
                {"cluster+resident+resident", 0, 0, 0, 0}, {"cluster+", 0, 0, 0, 0}, {"cluster+resident+", 0, 0, 0, 0},
                {"cluster+residents", 0, 0, 0, 0}, {"+resident", 0, 0, 0, 0}, {"", 0, 0, 0, 0}};
@@ -557,6 +575,7 @@ int main(void) {
       cmocka_unit_test(no_form_spills), cmocka_unit_test(resident_vectors_need_no_fences),
       cmocka_unit_test(vectors_of_a_grid_have_slots), cmocka_unit_test(resident_forms_are_tried_where_they_pay),
       cmocka_unit_test(one_thread_block_has_its_vectors_at_hand),
+      cmocka_unit_test(fewer_meetings_pay_for_short_vectors),
       cmocka_unit_test(vectors_that_cannot_be_resident_are_refused), cmocka_unit_test(forms_have_names),
       cmocka_unit_test(what_is_not_read_takes_no_time), cmocka_unit_test(no_batch_spills),
       cmocka_unit_test(rows_are_kept_where_registers_suffice),

@@ -34,14 +34,20 @@ enum {
   SHORT = 50        /* a vector's bytes in the matrix's: FE with 3 unknowns 86, 27-point 27, 7-point 7 */
 };
 
-/* "+steps" and "+resident", each once at most. */
+/* "+steps" and so on, each once at most. */
 static int take_word(const char *at, struct cb_program_form *form) {
-  static const char steps[] = "+steps", resident[] = "+resident";
+  const struct {
+    const char *word;
+    int *is_set;
+  } words[] = {{"+steps", &form->in_steps}, {"+resident", &form->resident}, {"+pipelined", &form->pipelined},
+               {"+matrix", &form->near}};
+  enum { WORDS = sizeof words / sizeof *words };
   for (; *at; at++, at += strcspn(at, "+")) {
     const size_t length = 1 + strcspn(at + 1, "+");
-    if (length == sizeof steps - 1 && !strncmp(at, steps, length) && !form->in_steps) form->in_steps = 1;
-    else if (length == sizeof resident - 1 && !strncmp(at, resident, length) && !form->resident) form->resident = 1;
-    else return 0;
+    int i = 0;
+    while (i < WORDS && (strlen(words[i].word) != length || strncmp(at, words[i].word, length) != 0)) i++;
+    if (i == WORDS || *words[i].is_set) return 0;
+    *words[i].is_set = 1;
   }
   return 1;
 }
@@ -53,7 +59,7 @@ int cb_program_form_find(struct cb_program_form *form, const char *name) {
   for (int i = 0; i < CB_PROGRAM_FORMS; i++) {
     form->kind = (enum cb_form_kind)i;
     if (strlen(cb_program_form_names[i]) == length && !strncmp(name, cb_program_form_names[i], length))
-      return !form->resident || i != CB_PROGRAM_GRAPH;
+      return i == CB_PROGRAM_GRID || (!form->near && (i != CB_PROGRAM_GRAPH || (!form->resident && !form->pipelined)));
   }
   return 0;
 }
@@ -120,6 +126,17 @@ int cb_program_try_resident(struct cb_program_form resident[CB_PROGRAM_RESIDENT]
   resident[count].resident = 1;
   resident[count++].in_steps |= steps_pay(size);
   return count;
+}
+
+int cb_program_pipelining_pays(enum cb_form_kind kind, const struct cb_program_size *size) {
+  enum {
+    MORE = 6,         /* passes over vectors */
+    SAVED = 2000,     /* nanoseconds of an iteration */
+    MOST = 32 << 20   /* bytes of a matrix: FE 20^3 (18 MB) gains an eighth, FE 28^3 (51 MB) loses 1.5 % */
+  };
+  if (kind == CB_PROGRAM_CLUSTER) return 1; /* whose systems are small */
+  return kind == CB_PROGRAM_GRID && size->stored_bytes <= MOST &&
+         MORE * size->vector_bytes / (costs[kind].rate * most_blocks(kind, size)) < SAVED;
 }
 
 void cb_program_complete(struct cb_program_form *form, const struct cb_program_size *size) {

@@ -14,8 +14,9 @@ struct cb_program_size {
   int64_t spared_bytes; /* of the matrix, which most iterations do not read */
 };
 
-/* The form of that name; behind it "+steps" for one whose vectors are made before products, and "+resident" for
- * vectors in shared memory, but of a graph. 0: there is none. */
+/* The form of that name; behind it "+steps" for one whose vectors are made before products; but of a graph "+resident"
+ * for vectors in shared memory, and "+pipelined" for fewer meetings; and of a grid "+matrix" for a matrix in shared
+ * memory. 0: there is none. */
 int cb_program_form_find(struct cb_program_form *form, const char *name);
 
 /* Clusters come with sm_90. */
@@ -35,5 +36,8 @@ void cb_program_complete(struct cb_program_form *form, const struct cb_program_s
 enum { CB_PROGRAM_RESIDENT = 2 };
 int cb_program_try_resident(struct cb_program_form resident[CB_PROGRAM_RESIDENT], const struct cb_program_form *chosen,
                             const struct cb_program_size *size);
+
+/* Whether fewer meetings are predicted to save more than the vectors cost that they take. */
+int cb_program_pipelining_pays(enum cb_form_kind kind, const struct cb_program_size *size);
 
 #endif

@@ -74,6 +74,10 @@ static void note_section(struct search *search, int number) {
   for (int k = 0; k < CB_MOST_STEPS && section->steps[k].kind; k++) {
     const struct cb_step *step = &section->steps[k];
     if (step->kind == CB_STEP_ROWS) note_rows(search, step->text, 0, repeats);
+    if (step->kind == CB_STEP_SWAP) {
+      note_reader(search, step->from);
+      note_reader(search, step->to);
+    }
   }
 }
 

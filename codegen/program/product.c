@@ -234,8 +234,8 @@ static void share_arrays(struct cb_text *regions, struct cb_text *outside) {
   *regions = made;
 }
 
-static void add_namespace(struct cb_text *text, const struct cb_text *body) {
-  cb_text_add(text, "namespace heads {\n\n%s}  // namespace heads\n\n", cb_text_string(body));
+static void add_namespace(struct cb_text *text, const char *name, const struct cb_text *body) {
+  cb_text_add(text, "namespace %s {\n\n%s}  // namespace %s\n\n", name, cb_text_string(body), name);
   text->failed |= body->failed;
 }
 
@@ -283,8 +283,8 @@ static enum cb_status take_heads(struct cb_product_text *product, const struct c
   enum cb_status s = take_product(&heads, request, space, 1, diag);
   share_arrays(&heads.regions, &product->regions);
   cb_text_add_string(&product->regions, "\n");
-  add_namespace(&product->regions, &heads.regions);
-  add_namespace(&product->functions, &heads.functions);
+  add_namespace(&product->regions, "heads", &heads.regions);
+  add_namespace(&product->functions, "heads", &heads.functions);
   if (heads.blocks_per_sm && (!product->blocks_per_sm || heads.blocks_per_sm < product->blocks_per_sm))
     product->blocks_per_sm = heads.blocks_per_sm;
   for (int i = 0; i < request->launches_count; i++) {
@@ -293,6 +293,37 @@ static enum cb_status take_heads(struct cb_product_text *product, const struct c
   }
   cb_product_text_release(&heads);
   return s ? s : check_shared(product, diag);
+}
+
+/* ---- the same that only notes what it reads */
+
+static void replace_words(struct cb_text *text, const char *const words[][2], int count) {
+  for (int i = 0; i < count; i++) cb_word_instead(text, words[i][0], words[i][1]);
+}
+
+void cb_product_watch(struct cb_product_text *product) {
+  static const char *const watched[][2] = {{"load", "load_watched"},
+                                           {"load_stream", "load_watched"},
+                                           {"load_stream_vector", "load_watched_vector"},
+                                           {"load_x", "leave_x"},
+                                           {"commit_step", "leave_row"}},
+                           *const near[][2] = {{"load", "load_near"},
+                                               {"load_stream", "load_near"},
+                                               {"load_stream_vector", "load_near_vector"}};
+  enum { WATCHED = sizeof watched / sizeof *watched, NEAR = sizeof near / sizeof *near };
+  struct cb_text regions = {0}, functions = {0};
+  cb_text_add_string(&regions, cb_text_string(&product->regions));
+  cb_text_add_string(&functions, cb_text_string(&product->functions));
+  replace_words(&regions, watched, WATCHED);
+  replace_words(&functions, watched, WATCHED);
+  replace_words(&product->regions, near, NEAR);
+  replace_words(&product->functions, near, NEAR);
+  share_arrays(&regions, &product->regions);
+  cb_text_add_string(&product->regions, "\n");
+  add_namespace(&product->regions, "watched", &regions);
+  add_namespace(&product->functions, "watched", &functions);
+  cb_text_release(&regions);
+  cb_text_release(&functions);
 }
 
 /* ---- the whole */

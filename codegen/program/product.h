@@ -38,6 +38,10 @@ enum cb_status cb_product_take(struct cb_product_text *product, const struct cb_
 /* Functions that take a struct Vectors take any struct that is one, and with it that struct's own load_x and
  * commit_step. CB_ERR_UNSUPPORTED: some have another head than all that this version writes. */
 enum cb_status cb_product_template(struct cb_product_text *product, struct cb_diag *diag);
+/* Regions and functions read arrays that may lie in shared memory; and there are the same again in the namespace
+ * `watched`, behind them, which note what they read of arrays (load_watched), and in which vectors are left alone:
+ * leave_x, leave_row. */
+void cb_product_watch(struct cb_product_text *product);
 void cb_product_text_release(struct cb_product_text *product);
 
 #endif

@@ -13,6 +13,8 @@
  *             basis one of templates/stages.cu.in
  *   call      the caller's preconditioner makes the vector `to` of `from`: of the form "graph" alone
  *   columns   as rows, for each column: of a program of the form "graph" that has vectors of two lengths
+ *   swap      the vectors `from` and `to` change places: what has been made beside the one that a product reads is in
+ *             its place from here on
  *   count     an iteration is over
  *   most      after the most iterations that are allowed, the program goes to its last section
  *   note      the scalar `text` is the residual's square now, for the outcome and the caller's history
@@ -62,6 +64,7 @@ enum cb_step_kind {
   CB_STEP_GO,
   CB_STEP_TEMPLATE,
   CB_STEP_CALL,
+  CB_STEP_SWAP,
   CB_STEP_COUNT,
   CB_STEP_MOST,
   CB_STEP_NOTE
@@ -71,7 +74,7 @@ struct cb_step {
   enum cb_step_kind kind;
   const char *text;
   int section;           /* of "go" */
-  const char *from, *to; /* vectors of "call", and of "template" where it takes any */
+  const char *from, *to; /* vectors of "call" and "swap", and of "template" where it takes any */
 };
 
 enum {
@@ -86,8 +89,8 @@ enum {
 
 struct cb_section {
   const char *from, *to; /* of the product; NULL: there is none */
-  const char *sums; /* rows statements with reductions, behind the product, which may make nothing anew but `to`, as an
-                     * inout; NULL: none */
+  const char *sums; /* rows statements with reductions, behind the product, which may make anew `to`, as an inout, and
+                     * vectors that no product reads before it is over; NULL: none */
   struct cb_step steps[CB_MOST_STEPS];
   int next; /* section that follows; the last one has none, and its first sum is the true residual's square */
   const char *before; /* rows statements without reductions, of which `from` is an inout; NULL: none */
@@ -123,7 +126,8 @@ struct cb_program {
   const char *const *columns; /* which vectors are as long as a row of the matrix; others are as long as a column. NULL:
                                * the matrix is square */
   const struct cb_program *staged; /* the same method for the form "graph", where that has other steps; else NULL */
-  int is_real;            /* it has no meaning for complex numbers */
+  int is_real;            /* it is not for complex numbers */
+  const struct cb_program *pipelined; /* the same method with fewer meetings, for other forms; NULL: there is none */
   int blocks_per_sm;      /* as many thread blocks as steps have registers for; 0: the usual number */
   struct cb_section sections[CB_MOST_SECTIONS];
   int sections_count;
@@ -148,8 +152,14 @@ enum cb_reason {
  * columns, each of an entry for each row), or by what he does himself. */
 enum cb_preconditioning { CB_PLAIN, CB_DIAGONAL, CB_BLOCKS, CB_CALLED };
 
+struct cb_program_form;
+
 /* The program of that name. NULL: there is none. */
 const struct cb_program *cb_program_find(const char *name, enum cb_preconditioning preconditioning);
+
+/* What a method is in that form. CB_ERR_UNSUPPORTED: it has nothing with fewer meetings, which the form asks for. */
+enum cb_status cb_program_in_form(const struct cb_program **out, const struct cb_program *program,
+                                  const struct cb_program_form *form, struct cb_diag *diag);
 
 /* Whether some product is with heads, so that it takes an operator with split values. */
 int cb_program_has_heads(const struct cb_program *program);
@@ -193,6 +203,8 @@ struct cb_program_form {
   int each;    /* thread blocks for which a multiprocessor has registers, at most; 0: the usual number */
   int in_steps; /* vectors are made before a product, never in it */
   int resident; /* vectors lie in shared memory (resident.h, kept.h); a cluster then has `blocks` */
+  int pipelined; /* the program is that with fewer meetings */
+  int near;      /* what a grid's thread blocks read of the matrix lies in shared memory, too (near.h) */
   int64_t room; /* of which a thread block may have so many bytes, or all of a grid on one multiprocessor */
   int multiprocessors; /* of the GPU, for such a grid */
 };
@@ -213,6 +225,7 @@ struct cb_program_request {
   int has_carry; /* some rows are committed by the thread that comes last */
   int64_t rows;
   int64_t nnz; /* of a batch */
+  int64_t stored_bytes; /* of the product's arrays */
   struct cb_program_sizes sizes;
   enum cb_type vector, sum;
 };
@@ -223,6 +236,7 @@ struct cb_program_shape {
   int dynamic_shared; /* bytes that it has beside those of the product's launches; these alone if those have none */
   int each;           /* of which so many are wanted on a multiprocessor */
   int least_blocks;   /* of a grid: fewer would have more rows than they have room for. 0: any number will do */
+  int neighbours;     /* of a grid: a thread block has neighbouring virtual ones, an equal share of them */
 };
 
 /* The kernel's name. */

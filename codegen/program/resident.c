@@ -49,6 +49,15 @@ static enum cb_status mark_parts(struct cb_resident *resident, const struct cb_p
   return s;
 }
 
+/* What changes places with a whole vector is whole. */
+static void mark_swaps(struct cb_resident *resident, const struct cb_section *section) {
+  for (int k = 0; k < CB_MOST_STEPS && section->steps[k].kind; k++)
+    if (section->steps[k].kind == CB_STEP_SWAP) {
+      mark_whole(resident, section->steps[k].from);
+      mark_whole(resident, section->steps[k].to);
+    }
+}
+
 static enum cb_status fail_section(const struct cb_program *program, struct cb_diag *diag) {
   return cb_fail(diag, CB_ERR_UNSUPPORTED, "method '%s' has no program form with '+resident'", program->name);
 }
@@ -73,6 +82,7 @@ static enum cb_status mark_sections(struct cb_resident *resident, const struct c
         (is_inner && !is_among(program->work, section->from)) || (i < last && section->next < 1))
       return fail_section(program, diag);
     if (is_inner) mark_whole(resident, section->from);
+    mark_swaps(resident, section);
     const int makes = is_inner && section->old && in_product;
     const enum cb_status s = makes ? mark_parts(resident, program, section, diag) : CB_OK;
     if (s) return s;

@@ -7,6 +7,7 @@
 #include "codegen/constants.h"
 #include "codegen/expand.h"
 #include "codegen/program/kept.h"
+#include "codegen/program/near.h"
 #include "codegen/program/product.h"
 #include "codegen/program/program.h"
 #include "codegen/program/resident.h"
@@ -36,6 +37,7 @@ struct writer {
   struct cb_resident resident;
   struct cb_kept kept;
   const char *kept_names;
+  int64_t near_bytes; /* of shared memory, for the thread block's part of the matrix, behind slots */
   int least_blocks; /* with which no thread has more rows than slots were planned for; 0: any number will do */
 };
 
@@ -62,6 +64,9 @@ static int most_sums(struct writer *writer, int of_products) {
 static const char *most_parts(struct writer *writer) {
   return cb_writer_number(&writer->base, cb_type_parts(writer->request->sum) * most_sums(writer, 0));
 }
+
+/* Whether a thread block has neighbouring virtual ones, up to `end_block`. */
+static int has_neighbours(const struct writer *writer) { return writer->spread || writer->request->form.near; }
 
 static int is_batch(const struct writer *writer) { return writer->request->form.kind == CB_PROGRAM_BATCH; }
 
@@ -166,8 +171,9 @@ static void add_loop(struct writer *writer, struct cb_text *text, struct cb_text
   if (writer->aligned) {
     cb_scope_section(scope, "aligned");
     cb_scope_placeholder(scope, "virtual_blocks",
-                         writer->spread ? "end_block"
-                                        : cb_writer_number(&writer->base, writer->request->launches[0].blocks));
+                         has_neighbours(writer)
+                             ? "end_block"
+                             : cb_writer_number(&writer->base, writer->request->launches[0].blocks));
   } else if (writer->spread) {
     cb_scope_section(scope, "listed");
   }
@@ -227,9 +233,12 @@ static void add_go(struct writer *writer, struct cb_text *text, const struct cb_
 
 /* The same threads as in rows have the same rows: the last virtual thread block has the last row. */
 static const char *rows_loop(const struct writer *writer) {
-  return writer->aligned ? "for (int64_t row = kVirtualThreads * int64_t(first_block) + threadIdx.x % kVirtualThreads; "
-                           "row < kOrder; row += kVirtualThreads * int64_t(block_step)) {"
-                         : "for (int64_t row = first_row; row < kOrder; row += row_step) {";
+  return !writer->aligned      ? "for (int64_t row = first_row; row < kOrder; row += row_step) {"
+         : has_neighbours(writer) ? "for (int64_t row = kVirtualThreads * int64_t(first_block) + threadIdx.x % "
+                                    "kVirtualThreads; row < min(int64_t(kOrder), kVirtualThreads * int64_t(end_block)); "
+                                    "row += kVirtualThreads * int64_t(block_step)) {"
+                                  : "for (int64_t row = kVirtualThreads * int64_t(first_block) + threadIdx.x % "
+                                    "kVirtualThreads; row < kOrder; row += kVirtualThreads * int64_t(block_step)) {";
 }
 
 /* Behind one that makes no vector of another all meet. */
@@ -258,6 +267,7 @@ static void add_step(struct writer *writer, struct cb_text *text, const struct c
     break;
   case CB_STEP_GO: add_go(writer, text, step); break;
   case CB_STEP_TEMPLATE: add_template(writer, text, step); break;
+  case CB_STEP_SWAP: cb_writer_swap(text, step); break;
   case CB_STEP_COUNT: cb_text_add_string(text, "      iterations++;\n"); break;
   case CB_STEP_MOST:
     add_leave(writer, text, "iterations >= most", cb_writer_number(&writer->base, CB_REASON_ITERATIONS));
@@ -339,13 +349,14 @@ static void add_own_vectors(struct writer *writer, struct cb_text *text, const s
   expand(writer, text, "own_vectors", &scope);
 }
 
-/* What rows that are committed share of the vector that is made in the product. */
-static void count_made(struct writer *writer, const struct cb_section *section) {
+/* What rows that are committed share of the vectors that are made in the product. */
+static void count_made(struct writer *writer, const struct cb_section *section, const struct cb_statements *sums) {
   struct cb_statements *statements;
   struct blend blend;
   struct cb_text text = {0};
   const struct cb_row_text row = {.indent = "", .pointers = ""};
   if (is_blended(writer, section, &statements, &blend)) add_shares(writer, &text, statements, &row, "");
+  add_shares(writer, &text, sums, &row, "");
   cb_free(statements);
   cb_text_release(&text);
 }
@@ -361,7 +372,7 @@ static void add_sums(struct writer *writer, struct cb_text *text, const struct c
     if (!statements) return;
     /* Its steps read nothing but what the same thread has written. */
     const int aligned = writer->aligned && !reads_others(writer, section);
-    if (writer->spread) count_made(writer, section);
+    if (writer->spread) count_made(writer, section, statements);
     cb_text_add(text, "      add_all<%s>(terms, pointers, meeting, blocks);\n", seen(writer, !aligned));
     cb_text_add(text, "%s\n", cb_writer_results(&writer->base, statements, "      ", "terms"));
     cb_free(statements);
@@ -467,17 +478,6 @@ static int has_empty_section(const struct cb_program *program) {
   return 0;
 }
 
-/* The lines of `body` behind a condition. */
-static void add_under(struct cb_text *text, const char *condition, const char *body) {
-  cb_text_add(text, "    if (%s) {\n", condition);
-  for (const char *end; *body; body = end) {
-    end = body + strcspn(body, "\n");
-    end += *end == '\n';
-    cb_text_add(text, "  %.*s", (int)(end - body), body);
-  }
-  cb_text_add_string(text, "    }\n");
-}
-
 /* "section == 1": one whose product is with heads. */
 static const char *when_heads(struct writer *writer) {
   const struct cb_program *program = writer->request->program;
@@ -485,6 +485,14 @@ static const char *when_heads(struct writer *writer) {
   for (int i = 0; i < program->sections_count; i++)
     if (program->sections[i].heads) cb_text_add(&text, "%ssection == %d", text.length ? " || " : "", i);
   return cb_writer_keep(&writer->base, &text);
+}
+
+/* Of the product whose arrays may lie in shared memory, or of the one that notes what it reads. */
+static const char *near_arguments(struct writer *writer, int watched) {
+  struct cb_text near = {0}, noted = {0};
+  cb_near_arguments(&near, &noted, &writer->product);
+  const char *arguments[] = {cb_writer_keep(&writer->base, &near), cb_writer_keep(&writer->base, &noted)};
+  return arguments[watched];
 }
 
 static const char *products_text(struct writer *writer) {
@@ -495,9 +503,11 @@ static const char *products_text(struct writer *writer) {
     struct cb_scope scope = {0};
     if (i) cb_text_add_string(&text, "    meet_all(pointers, meeting, blocks);\n");
     cb_scope_placeholder(&scope, "blocks",
-                         writer->spread ? "end_block" : cb_writer_number(&writer->base, request->launches[i].blocks));
+                         has_neighbours(writer) ? "end_block"
+                                                : cb_writer_number(&writer->base, request->launches[i].blocks));
     cb_scope_placeholder(&scope, "number", cb_writer_number(&writer->base, i));
-    cb_scope_placeholder(&scope, "arrays", cb_text_string(&writer->product.arguments[i]));
+    cb_scope_placeholder(&scope, "arrays", request->form.near ? near_arguments(writer, 0)
+                                                              : cb_text_string(&writer->product.arguments[i]));
     if (has_heads) cb_scope_section(&scope, "heads");
     if (has_heads) cb_scope_placeholder(&scope, "when_heads", when_heads(writer));
     if (has_heads) cb_scope_placeholder(&scope, "heads_arrays", cb_text_string(&writer->product.heads_arguments[i]));
@@ -510,7 +520,7 @@ static const char *products_text(struct writer *writer) {
   if (has_empty_section(request->program)) {
     struct cb_text bare = text;
     text = (struct cb_text){0};
-    add_under(&text, "from != nullptr", cb_text_string(&bare));
+    cb_writer_under(&text, "from != nullptr", cb_text_string(&bare));
     text.failed |= bare.failed;
     cb_text_release(&bare);
   }
@@ -566,6 +576,7 @@ static void add_commit(struct writer *writer, struct cb_text *text, const struct
     if (makes) cb_text_add_string(text, "    {\n");
     cb_text_add(text, "%s%ssum_t %s_ = sum;\n", row.indent, is_remade(section, sums) ? "" : "const ", section->to);
     cb_emit_row(text, sums, &row);
+    add_shares(writer, text, sums, &row, "step.meeting");
     if (makes) cb_text_add_string(text, "    }\n");
   }
   cb_free(statements);
@@ -633,6 +644,11 @@ static void add_spread(struct writer *writer, struct cb_scope *scope) {
   cb_scope_placeholder(scope, "own_rows", cb_writer_number(&writer->base, resident->own_rows));
 }
 
+static int64_t slots_bytes(const struct writer *writer) {
+  const int64_t threads = writer->groups * writer->request->launches[0].threads;
+  return cb_round_up(writer->kept.slots * threads * (int64_t)cb_type_size(writer->request->vector), 16);
+}
+
 static void add_kept(struct writer *writer, struct cb_scope *scope) {
   struct cb_text text = {0};
   cb_scope_section(scope, "kept");
@@ -644,6 +660,15 @@ static void add_kept(struct writer *writer, struct cb_scope *scope) {
   cb_writer_cut(&text);
   cb_scope_placeholder(scope, "kept_vectors", cb_writer_keep(&writer->base, &text));
   if (keeps_products(writer)) cb_scope_section(scope, "kept_products");
+}
+
+/* Behind the slots. */
+static void add_near(struct writer *writer, struct cb_scope *scope) {
+  const int64_t first = slots_bytes(writer);
+  cb_scope_section(scope, "near");
+  cb_scope_placeholder(scope, "arrays_count", cb_writer_number(&writer->base, cb_near_count(&writer->product)));
+  cb_scope_placeholder(scope, "near_first", cb_writer_number(&writer->base, first));
+  cb_scope_placeholder(scope, "near_end", cb_writer_number(&writer->base, first + writer->near_bytes));
 }
 
 static void add_before(struct writer *writer, struct cb_text *text) {
@@ -660,6 +685,7 @@ static void add_before(struct writer *writer, struct cb_text *text) {
   if (writer->blended || writer->spread) cb_scope_section(&scope, "own_x");
   if (writer->spread) add_spread(writer, &scope);
   if (writer->kept.count) add_kept(writer, &scope);
+  if (writer->near_bytes) add_near(writer, &scope);
   cb_scope_placeholder(&scope, "rows", cb_writer_number(&writer->base, writer->request->rows));
   cb_scope_placeholder(&scope, "vectors", cb_writer_vectors(&writer->base));
   if (has_blocks(writer->request->program)) {
@@ -720,6 +746,18 @@ static void add_kept_kernel(struct writer *writer, struct cb_scope *scope) {
   cb_scope_placeholder(scope, "first_kept", kept_text(writer, writer->request->program->sections[0].to));
 }
 
+static void add_near_kernel(struct writer *writer, struct cb_scope *scope) {
+  struct cb_text notes = {0}, copies = {0};
+  cb_near_lines(&notes, &copies, &writer->product);
+  cb_writer_cut(&notes);
+  cb_writer_cut(&copies);
+  cb_scope_section(scope, "near");
+  cb_scope_placeholder(scope, "virtual_blocks", cb_writer_number(&writer->base, writer->request->launches[0].blocks));
+  cb_scope_placeholder(scope, "notes", cb_writer_keep(&writer->base, &notes));
+  cb_scope_placeholder(scope, "near_copies", cb_writer_keep(&writer->base, &copies));
+  cb_scope_placeholder(scope, "watched_arrays", near_arguments(writer, 1));
+}
+
 static void add_resident(struct writer *writer, struct cb_scope *scope) {
   struct cb_text take = {0};
   cb_scope_section(scope, "resident");
@@ -739,6 +777,7 @@ static void add_resident(struct writer *writer, struct cb_scope *scope) {
 /* How many thread blocks a multiprocessor shall hold. */
 static int blocks_per_sm(const struct writer *writer) {
   const struct cb_program *program = writer->request->program;
+  if (writer->request->form.near) return 1;
   const int usual = program->blocks_per_sm ? program->blocks_per_sm : BLOCKS_PER_SM;
   const int own = writer->product.blocks_per_sm;
   const int most = own && own < usual ? own : usual;
@@ -784,6 +823,7 @@ static void add_kernel(struct writer *writer, struct cb_text *text) {
     cb_scope_section(&scope, "cluster");
     cb_scope_placeholder(&scope, "most_sums", most_parts(writer));
   }
+  if (writer->near_bytes) add_near_kernel(writer, &scope);
   if (writer->kept.count) add_kept_kernel(writer, &scope);
   else if (writer->request->form.resident) add_resident(writer, &scope);
   if (writer->groups > 1) cb_scope_section(&scope, "groups");
@@ -846,7 +886,7 @@ static enum cb_status plan_kept(struct writer *writer) {
   const int threads = writer->groups * request->launches[0].threads;
   const int64_t each = blocks_per_sm(writer);
   const int64_t most = request->form.blocks ? request->form.blocks : each * request->form.multiprocessors;
-  const int64_t room = cb_kept_room(request->form.room, each);
+  const int64_t room = cb_kept_room(request->form.room, each) - writer->near_bytes;
   struct cb_kept_request asked = {.program = program,
                                   .fused = writer->fused,
                                   .aligned = writer->aligned,
@@ -881,6 +921,10 @@ static void choose(struct writer *writer) {
                     request->launches[0].blocks * request->launches[0].threads >= request->rows;
   for (int i = 0; i < program->sections_count; i++) writer->blended |= has_blend(writer, &program->sections[i]);
   writer->spread = request->form.resident && request->form.kind == CB_PROGRAM_CLUSTER;
+  if (request->form.near && !writer->base.status)
+    writer->base.status = cb_near_plan(&writer->near_bytes, &writer->product, request,
+                                       cb_kept_room(request->form.room, 1), writer->base.diag);
+  if (writer->near_bytes) cb_product_watch(&writer->product);
   if (request->form.resident && !writer->base.status)
     writer->base.status = request->form.kind == CB_PROGRAM_GRID ? plan_kept(writer) : plan_resident(writer);
   /* What few thread blocks read again and again may stay in their L1, if no fence empties it. */
@@ -917,41 +961,10 @@ static void write(struct writer *writer, struct cb_text *body) {
   cb_text_release(&kernel);
 }
 
-/* Of vectors. */
+/* Of vectors and the matrix. */
 static int64_t shared_bytes(const struct writer *writer) {
-  const int64_t slots = writer->kept.slots * writer->groups * writer->request->launches[0].threads;
-  return writer->kept.count ? slots * (int64_t)cb_type_size(writer->request->vector) : writer->resident.bytes;
-}
-
-/* Behind the definition of a function that begins at `at`. */
-static const char *behind_function(const char *at) {
-  const char *end = strchr(at, '\n');
-  if (!end || end[-1] != '{') return end ? end + 1 : NULL;
-  end = strstr(end, "\n}\n");
-  return end ? end + 3 : NULL;
-}
-
-/* Arithmetic that only the product's own `commit` used; what others call stands behind them. */
-static void drop_unused(struct cb_text *text) {
-  static const char *const names[] = {"add_scaled", "scale", "product", "add_product", "total", "add"};
-  for (size_t i = 0; i < sizeof names / sizeof *names && !text->failed; i++) {
-    struct cb_text head = {0}, rest = {0};
-    cb_text_add(&head, "CBGEN_DEVICE sum_t %s(", names[i]);
-    const char *whole = cb_text_string(text), *at = strstr(whole, cb_text_string(&head));
-    const char *end = at ? behind_function(at) : NULL;
-    if (end) {
-      cb_text_add_bytes(&rest, whole, (size_t)(at - whole));
-      cb_text_add_string(&rest, end);
-    }
-    if (end && !rest.failed && !cb_has_word(cb_text_string(&rest), names[i])) {
-      cb_text_release(text);
-      *text = rest;
-      rest = (struct cb_text){0};
-    }
-    text->failed |= head.failed | rest.failed;
-    cb_text_release(&head);
-    cb_text_release(&rest);
-  }
+  const int has_slots = writer->kept.count > 0 || writer->near_bytes > 0;
+  return has_slots ? slots_bytes(writer) + writer->near_bytes : writer->resident.bytes;
 }
 
 const char *const cb_program_form_names[] = {"grid", "cluster", "block", "graph", NULL};
@@ -972,7 +985,8 @@ enum cb_status cb_program_text(struct cb_text *text, const struct cb_program_req
     *shape = (struct cb_program_shape){.threads = writer.groups * request->launches[0].threads,
                                        .dynamic_shared = (int)shared_bytes(&writer),
                                        .each = blocks_per_sm(&writer),
-                                       .least_blocks = writer.least_blocks};
+                                       .least_blocks = writer.least_blocks,
+                                       .neighbours = request->form.near};
   }
   /* Statements call functions that stand in front of all that uses them. */
   if (!s) s = cb_emit_statement_functions(&functions, cb_text_string(&body), request->sum, diag);
@@ -981,7 +995,7 @@ enum cb_status cb_program_text(struct cb_text *text, const struct cb_program_req
     cb_text_add_bytes(&whole, body.bytes, (size_t)(structs - body.bytes));
     cb_text_add_string(&whole, cb_text_string(&functions));
     cb_text_add_string(&whole, structs);
-    drop_unused(&whole);
+    cb_writer_drop_unused(&whole);
   }
   if (!s && (body.failed || functions.failed || whole.failed || writer.base.arena.failed))
     s = cb_fail_memory(diag, "a program's text", 0);

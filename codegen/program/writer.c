@@ -3,6 +3,8 @@
 #include "codegen/program/writer.h"
 
 #include "base/memory.h"
+#include "codegen/constants.h"
+#include "codegen/expand.h"
 
 #include <string.h>
 
@@ -111,4 +113,55 @@ const char *cb_writer_vectors(struct cb_writer *writer) {
   if (program->basis) cb_text_add(&text, "  vector_t *%s_;  // several, kStride apart\n", program->basis);
   cb_writer_cut(&text);
   return cb_writer_keep(writer, &text);
+}
+
+void cb_writer_swap(struct cb_text *text, const struct cb_step *step) {
+  cb_text_add(text,
+              "      {\n"
+              "        vector_t *const made = pointers.%s_;\n"
+              "        pointers.%s_ = pointers.%s_;\n"
+              "        pointers.%s_ = made;\n"
+              "      }\n",
+              step->to, step->to, step->from, step->from);
+}
+
+void cb_writer_under(struct cb_text *text, const char *condition, const char *body) {
+  cb_text_add(text, "    if (%s) {\n", condition);
+  for (const char *end; *body; body = end) {
+    end = body + strcspn(body, "\n");
+    end += *end == '\n';
+    cb_text_add(text, "  %.*s", (int)(end - body), body);
+  }
+  cb_text_add_string(text, "    }\n");
+}
+
+/* Behind the definition of a function that begins at `at`. */
+static const char *behind_function(const char *at) {
+  const char *end = strchr(at, '\n');
+  if (!end || end[-1] != '{') return end ? end + 1 : NULL;
+  end = strstr(end, "\n}\n");
+  return end ? end + 3 : NULL;
+}
+
+/* What others call stands behind them. */
+void cb_writer_drop_unused(struct cb_text *text) {
+  static const char *const names[] = {"add_scaled", "scale", "product", "add_product", "total", "add"};
+  for (size_t i = 0; i < sizeof names / sizeof *names && !text->failed; i++) {
+    struct cb_text head = {0}, rest = {0};
+    cb_text_add(&head, "CBGEN_DEVICE sum_t %s(", names[i]);
+    const char *whole = cb_text_string(text), *at = strstr(whole, cb_text_string(&head));
+    const char *end = at ? behind_function(at) : NULL;
+    if (end) {
+      cb_text_add_bytes(&rest, whole, (size_t)(at - whole));
+      cb_text_add_string(&rest, end);
+    }
+    if (end && !rest.failed && !cb_has_word(cb_text_string(&rest), names[i])) {
+      cb_text_release(text);
+      *text = rest;
+      rest = (struct cb_text){0};
+    }
+    text->failed |= head.failed | rest.failed;
+    cb_text_release(&head);
+    cb_text_release(&rest);
+  }
 }

@@ -57,6 +57,14 @@ static inline const char *cb_writer_real(const struct cb_writer *writer) {
 
 /* What definitions need to know of numbers: section `complex`, and how a real one is called. */
 void cb_writer_add_part(const struct cb_writer *writer, struct cb_scope *scope);
+/* Two vectors change places. */
+void cb_writer_swap(struct cb_text *text, const struct cb_step *step);
+
+/* The lines of `body` behind a condition. */
+void cb_writer_under(struct cb_text *text, const char *condition, const char *body);
+
+/* Drops arithmetic that only the product's own `commit` used. */
+void cb_writer_drop_unused(struct cb_text *text);
 
 /* Takes the last line's end away. */
 void cb_writer_cut(struct cb_text *text);

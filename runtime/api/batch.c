@@ -42,7 +42,7 @@ static enum cb_status check_options(const cbgen_batch_options *options, enum cb_
 static enum cb_status take_form(struct cbgen_batch *batch, struct cb_diag *diag) {
   const char *name = batch->options.program_form;
   struct cb_program_form form = {.kind = CB_PROGRAM_BLOCK};
-  if (name && (!cb_program_form_find(&form, name) || form.kind != CB_PROGRAM_BLOCK || form.in_steps))
+  if (name && (!cb_program_form_find(&form, name) || form.kind != CB_PROGRAM_BLOCK || form.in_steps || form.pipelined))
     return cb_fail(diag, CB_ERR_ARGUMENT, "'program_form' is '%.60s'; batches have block and block+resident", name);
   batch->resident = form.resident;
   batch->is_free = !name;

@@ -213,7 +213,7 @@ static enum cb_status choose_form(const cbgen_solver *solver, const struct cb_pr
   if (!cb_program_form_find(form, name ? name : cb_program_form_names[CB_PROGRAM_GRID]))
     return cb_fail(diag, CB_ERR_ARGUMENT,
                    "there is no program form '%.60s'; there are grid, cluster, block and graph, each with '+steps', and all but "
-                   "graph with '+resident'", name);
+                   "graph with '+resident' and '+pipelined', and grid with '+matrix'", name);
   form->blocks = blocks;
   if (!cb_program_form_exists(form->kind, size->target))
     return cb_fail(diag, CB_ERR_UNSUPPORTED, "program form 'cluster' needs sm_90 or later; this GPU is %s",
@@ -233,12 +233,13 @@ static struct cb_program_sizes sizes_of(const cbgen_solver *solver) {
 
 /* Text and binary; with fewer threads to a thread block if a thread lacks registers, or fewer thread blocks where the
  * text divides shared memory among them. */
-static enum cb_status find_fitting(cbgen_solver *solver, const struct cb_image *image, struct cb_program_form *form,
-                                   struct cb_program_shape *shape, struct cb_compiled *compiled, struct cb_diag *diag) {
+static enum cb_status find_fitting(cbgen_solver *solver, const struct cb_program *program, const struct cb_image *image,
+                                   struct cb_program_form *form, struct cb_program_shape *shape,
+                                   struct cb_compiled *compiled, struct cb_diag *diag) {
   enum { HALF = 512 /* threads: where a multiprocessor has more registers for each than fewer of them could use */ };
   for (;;) {
     const struct cb_program_sizes sizes = sizes_of(solver);
-    enum cb_status s = cb_solver_text(&solver->source, image, solver->program, form, &sizes, shape, diag);
+    enum cb_status s = cb_solver_text(&solver->source, image, program, form, &sizes, shape, diag);
     const int groups = shape->threads / image->launches[0].threads;
     const int divides = form->kind == CB_PROGRAM_GRID && form->resident && shape->each > 1;
     const int is_full = divides || (groups > 1 && shape->threads > HALF);
@@ -257,13 +258,18 @@ static enum cb_status build_form(cbgen_solver *solver, const struct cb_image *im
   const struct cb_shared *shared = solver->op->shared;
   struct cb_compiled compiled = {0};
   struct cb_program_shape shape = {0};
-  enum cb_status s = find_fitting(solver, image, &form, &shape, &compiled, diag);
+  const struct cb_program *program;
+  enum cb_status s = cb_program_in_form(&program, solver->program, &form, diag);
+  if (!s && program->is_real && cb_type_is_complex(cb_operator_info(solver->op->op)->vector_type))
+    s = cb_fail(diag, CB_ERR_UNSUPPORTED, "method '%s' with '+pipelined' is for real numbers: choose another program form",
+                program->name);
+  if (!s) s = find_fitting(solver, program, image, &form, &shape, &compiled, diag);
   if (!s && form.resident && form.kind != CB_PROGRAM_GRID && compiled.spilled_bytes && is_free(solver))
     s = cb_fail(diag, CB_ERR_LIMIT, "a thread lacks registers for vectors in shared memory");
   const struct cb_solver_parts parts = {.device = shared->session->device,
                                         .op = solver->op->op,
                                         .image = image,
-                                        .program = solver->program,
+                                        .program = program,
                                         .sizes = sizes_of(solver),
                                         .cubin = compiled.cubin,
                                         .form = form,
@@ -273,21 +279,38 @@ static enum cb_status build_form(cbgen_solver *solver, const struct cb_image *im
   return s;
 }
 
-/* Where nothing is asked for, first with vectors in shared memory, if that is predicted to pay and can be. */
+/* What is tried, the fastest by prediction first, and what can be in any case last: with vectors in shared memory, if
+ * that is predicted to pay, and with fewer meetings. Returns how many there are. */
+enum { MOST_TRIED = 2 * (CB_PROGRAM_RESIDENT + 1) };
+static int forms_to_try(const cbgen_solver *solver, const struct cb_program_form *form,
+                        const struct cb_program_size *size, struct cb_program_form tried[MOST_TRIED]) {
+  int plain = is_free(solver) ? cb_program_try_resident(tried, form, size) : 0, count = 0;
+  struct cb_program_form forms[CB_PROGRAM_RESIDENT + 1];
+  memcpy(forms, tried, (size_t)plain * sizeof *forms);
+  forms[plain++] = *form;
+  for (int pipelined = is_free(solver) && solver->program->pipelined; pipelined >= 0; pipelined--)
+    for (int i = 0; i < plain; i++) {
+      if (pipelined && !cb_program_pipelining_pays(forms[i].kind, size)) continue;
+      tried[count] = forms[i];
+      tried[count++].pipelined |= pipelined;
+    }
+  return count;
+}
+
 static enum cb_status build(cbgen_solver *solver, const struct cb_image *image, struct cb_diag *diag) {
   const struct cb_target *target = &solver->op->shared->session->device->target;
   const struct cb_program_size size = cb_solver_size(image, solver->program, target);
-  struct cb_program_form form, resident[CB_PROGRAM_RESIDENT];
+  struct cb_program_form form, tried[MOST_TRIED];
   enum cb_status s = choose_form(solver, &size, &form, diag);
   if (s) return s;
-  const int count = is_free(solver) ? cb_program_try_resident(resident, &form, &size) : 0;
+  const int count = forms_to_try(solver, &form, &size, tried);
   for (int i = 0; i < count; i++) {
-    s = build_form(solver, image, resident[i], diag);
-    if (s != CB_ERR_LIMIT && s != CB_ERR_UNSUPPORTED) return s;
+    s = build_form(solver, image, tried[i], diag);
+    if (i + 1 == count || (s != CB_ERR_LIMIT && s != CB_ERR_UNSUPPORTED)) break;
     diag->message[0] = 0;
     cb_text_release(&solver->source);
   }
-  return build_form(solver, image, form, diag);
+  return s;
 }
 
 /* ---- several kernels */

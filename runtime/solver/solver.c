@@ -65,6 +65,7 @@ enum cb_status cb_solver_text(struct cb_text *text, const struct cb_image *image
                                              .launches_count = image->launches_count,
                                              .has_carry = image->carry_sums > 0,
                                              .rows = image->rows,
+                                             .stored_bytes = image->stored_bytes,
                                              .sizes = *sizes,
                                              .vector = image->vector_type,
                                              .sum = image->sum_type};
@@ -151,6 +152,7 @@ static enum cb_status choose_blocks(struct cb_solver *solver, const struct cb_so
   if (room < 1 || wanted > room)
     return cb_fail(diag, CB_ERR_LIMIT, "the GPU has room for %lld thread blocks of a solver at once; %d are asked for",
                    (long long)room, wanted ? wanted : 1);
+  if (parts->shape.neighbours) work = image->launches[0].blocks;
   const int64_t rounds = cb_divide_up(work, room);
   solver->blocks = (unsigned)(wanted ? wanted : cb_divide_up(work, rounds));
   if ((int)solver->blocks >= parts->shape.least_blocks) return CB_OK;

@@ -5,9 +5,10 @@
  * `z`, the preconditioned residual: a vector, the residual itself where there is no preconditioner. Directions are made
  * in the product: the first from p = 0. An iteration's step is added to x (`pending`) where the next direction is made,
  * as that reads p anyway, or at the end. `first`, `later`: what rows need to make z, and how they keep it. */
-#define CG(given_diagonal, own_diagonal, own_z, first, first_z, later, later_z, z)                               \
+#define CG(given_diagonal, own_diagonal, own_z, first, first_z, later, later_z, z, with_fewer_meetings)          \
   {                                                                                                              \
     .name = "cg", .parameters = {"relative", "absolute"}, .given = {"b", "x", given_diagonal},                   \
+    .pipelined = with_fewer_meetings,                                                                            \
     .work = {"r", "p", "before", "q", own_diagonal, own_z}, .sections_count = 3,                                 \
     .sections = {                                                                                                \
         {.from = "x",                                                                                            \
@@ -84,7 +85,85 @@
          .sums = TRUE_RESIDUAL("q")}}                                                                            \
   }
 
-const struct cb_program cb_program_cg[] = {CG(NULL, NULL, NULL, "", "", "", "", "r"),
+/* The same with one meeting in an iteration, after Ghysels and Vanroose (Parallel Computing 40, 2014): what the product
+ * is of, m, is known before the sums that make the next direction, so that these and m's rows are exchanged together.
+ * Beside the directions p, s = A p and v = A (d s) go on by recurrences, and w = A (d r).
+ *
+ * These drift away from what they stand for, further than those of "cg". So now and then, and where the residual by the
+ * recurrence is small enough to end, the true one is computed (section 3). While the difference is small beside it, the
+ * iteration goes on as it was. Else it begins anew from x, of which the true residual is as small as "cg" has it after
+ * so many beginnings as that takes: unless the last one did not make it half as long, which is as far as x can come.
+ *
+ * `off`: the square of the difference. `slope`: p^T A p of the next direction, `best`: its true residual's square at the last
+ * beginning, `age`: iterations since the last look, `keep`: 1 if the recurrences go on. */
+#define LOOK                                                                                                     \
+  "in rr, limit, slope; inout age; out go; age = age + 1; go = rr > limit ? (slope > 0 ? (age < 128 ? 0 : 1) : 1) : 1;"
+#define END_OR_GO_ON                                                                                             \
+  "in rr, limit, slope, actual, off, best; out stop, keep;"                                                      \
+  "exact = off <= actual / 100 ? 1 : 0; stuck = actual > best / 4 ? 1 : 0;"                                      \
+  "there = actual <= 1.21 * limit ? 1 : stuck; broken = slope - slope == 0 ? 3 : 4;"                             \
+  "failed = exact == 1 ? (slope > 0 ? 0 : broken) : 0; far = stuck == 1 ? (rr < actual ? 1 : 0) : 0;"            \
+  "stop = actual - actual == 0 ? (rr <= limit ? there : failed) : 4;"                                            \
+  "keep = rr <= limit ? 0 : (slope > 0 ? max(exact, far) : 0);"
+#define PIPELINED(given_diagonal, own_diagonal, first, of_d, of_q, of_r, of_w)                                   \
+  {                                                                                                              \
+    .name = "cg", .parameters = {"relative", "absolute"}, .given = {"b", "x", given_diagonal},                   \
+    .work = {"r", "m", "made", "q", "p", "s", "v", "w", own_diagonal}, .is_real = 1, .sections_count = 5,        \
+    .sections = {                                                                                                \
+        {.from = "x",                                                                                            \
+         .to = "q",                                                                                              \
+         .steps = {STEP(ROWS, "in b, q" first "; out r, m, p, s, v; r = b - q; m = " of_r "; p = 0; s = 0;"      \
+                              "v = 0; rr = dot(r, r); bb = dot(b, b);"),                                         \
+                   STEP(SCALARS, LIMIT),                                                                         \
+                   STEP(SCALARS, "in rr; out best; best = rr;"),                                                 \
+                   STEP(NOTE, "rr"),                                                                             \
+                   STEP(STOP, STOP_WHEN_CONVERGED),                                                              \
+                   STEP(MOST, NULL)},                                                                            \
+         .next = 1},                                                                                             \
+        {.from = "m",                                                                                            \
+         .to = "q",                                                                                              \
+         .sums = "in q, r" of_d "; out w, made; w = q; made = " of_q "; gamma = dot(r, " of_r ");"               \
+                 "delta = dot(q, " of_r ");",                                                                    \
+         .steps = {SWAP("made", "m"),                                                                            \
+                   STEP(STOP, "in delta; out stop; stop = delta > 0 ? 0 : (delta - delta == 0 ? 3 : 4);"),       \
+                   STEP(SCALARS, "in gamma, delta; out alpha, beta, last, age; alpha = gamma / delta; beta = 0;" \
+                                 "last = gamma; age = 0;")},                                                     \
+         .next = 2},                                                                                             \
+        {.from = "m",                                                                                            \
+         .to = "q",                                                                                              \
+         .sums = "in q" of_d "; inout p, s, v, w, x, r; out made; scalar alpha, beta; v = fma(beta, v, q);"      \
+                 "s = fma(beta, s, w); p = fma(beta, p, " of_r "); x = fma(alpha, p, x); r = fma(-alpha, s, r);" \
+                 "w = fma(-alpha, v, w); made = " of_w "; gamma = dot(r, " of_r "); delta = dot(w, " of_r ");"   \
+                 "rr = dot(r, r);",                                                                              \
+         .steps = {SWAP("made", "m"),                                                                            \
+                   STEP(COUNT, NULL),                                                                            \
+                   STEP(NOTE, "rr"),                                                                             \
+                   STEP(SCALARS, "in gamma, delta; inout alpha, last; out beta, slope; beta = gamma / last;"     \
+                                 "slope = delta - gamma * (gamma / (last * alpha)); alpha = gamma / slope;"      \
+                                 "last = gamma;"),                                                               \
+                   GO(LOOK, 3),                                                                                  \
+                   STEP(MOST, NULL)},                                                                            \
+         .next = 2},                                                                                             \
+        {.from = "m",                                                                                            \
+         .before = "in x; inout m; m = x;",                                                                      \
+         .to = "q",                                                                                              \
+         .steps = {STEP(ROWS, "in b, q, r; t = b - q; e = t - r; actual = dot(t, t); off = dot(e, e);"),         \
+                   STEP(STOP, END_OR_GO_ON),                                                                     \
+                   STEP(MOST, NULL),                                                                             \
+                   STEP(SCALARS, "in keep, actual; inout best; out age; age = 0;"                                \
+                                 "best = keep > 0 ? best : actual;"),                                            \
+                   STEP(ROWS, "in b, q, w" of_d "; inout r, p, s, v; out m; scalar keep; r = keep > 0 ? r : b - q;" \
+                              "p = keep > 0 ? p : 0; s = keep > 0 ? s : 0; v = keep > 0 ? v : 0;"                \
+                              "m = keep > 0 ? " of_w " : " of_r ";"),                                            \
+                   GO("in keep; out go; go = keep;", 2)},                                                        \
+         .next = 1},                                                                                             \
+        LAST("q")}                                                                                               \
+  }
+
+static const struct cb_program pipelined[] = {PIPELINED(NULL, NULL, "", "", "q", "r", "w"),
+                                              PIPELINED("diagonal", "d", WITH_DIAGONAL, ", d", "d * q", "d * r", "d * w")};
+
+const struct cb_program cb_program_cg[] = {CG(NULL, NULL, NULL, "", "", "", "", "r", &pipelined[0]),
                                            CG("diagonal", "d", "z", WITH_DIAGONAL "; out z", "z = d * r;", ", d; out z",
-                                              "z = d * r;", "z"),
+                                              "z = d * r;", "z", &pipelined[1]),
                                            CG_APART("inverse", APPLY_BLOCKS), CG_APART(NULL, CALL)};

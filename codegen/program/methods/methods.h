@@ -13,6 +13,9 @@
 #define GO(what, where)                                                                                          \
   { .kind = CB_STEP_GO, .text = what, .section = where }
 
+#define SWAP(one, other)                                                                                         \
+  { .kind = CB_STEP_SWAP, .from = one, .to = other }
+
 /* rr decides, and a residual that is no number, or infinite as its limit may be then, ends everything. */
 #define STOP_WHEN_CONVERGED "in rr, limit; out stop; stop = rr - rr == 0 ? (rr <= limit ? 1 : 0) : 4;"
 #define LIMIT "in bb, relative, absolute; out limit; limit = max((relative * relative) * bb, absolute * absolute);"

@@ -22,6 +22,14 @@ const struct cb_program *cb_program_find(const char *name, enum cb_preconditioni
   return NULL;
 }
 
+enum cb_status cb_program_in_form(const struct cb_program **out, const struct cb_program *program,
+                                  const struct cb_program_form *form, struct cb_diag *diag) {
+  *out = form->pipelined ? program->pipelined : program;
+  if (*out) return CB_OK;
+  return cb_fail(diag, CB_ERR_UNSUPPORTED,
+                 "method '%s' has no program form with '+pipelined', or not with this preconditioner", program->name);
+}
+
 int cb_program_has_heads(const struct cb_program *program) {
   for (int i = 0; i < program->sections_count; i++)
     if (program->sections[i].heads) return 1;

@@ -391,6 +391,19 @@ inline void mark(uint8_t *flag) {
   emulated::events++;
   *flag = 1;
 }
+inline void widen(uint32_t *first, uint32_t *end, uint32_t from, uint32_t to) {
+  emulated::events++;
+  if (from < *first) *first = from;
+  if (to > *end) *end = to;
+}
+template <int threads> inline void copy_near(char *to, const char *from, uint32_t bytes, int line = __builtin_LINE()) {
+  if ((uintptr_t)to % 16 || (uintptr_t)from % 16) emulated::misaligned(from, 16, line);
+  for (uint32_t i = threadIdx.x; i < bytes; i += threads) to[i] = load(from + i, line);
+}
+template <class T> inline T load_near(const T *p, int line = __builtin_LINE()) { return load(p, line); }
+template <class T, int n> inline Vector<T, n> load_near_vector(const T *p, int line = __builtin_LINE()) {
+  return load_stream_vector<T, n>(p, line);
+}
 template <class T> inline T load_there(const T *place, int block, int line = __builtin_LINE()) {
   return *(const T *)emulated::dynamic_there(place, (unsigned)block, sizeof(T), line);
 }
