@@ -49,7 +49,8 @@ static struct grid make_grid(PetscInt nx, PetscInt nz) {
 /* ---- the matrix */
 
 /* Columns of a row in ascending order; returns how many. */
-static PetscInt columns_of(const struct grid *g, PetscInt points, PetscInt i, PetscInt j, PetscInt k, PetscInt *columns) {
+static PetscInt columns_of(const struct grid *g, PetscInt points, PetscInt i, PetscInt j, PetscInt k,
+                           PetscInt *columns) {
   PetscInt count = 0;
   for (PetscInt dk = -1; dk <= 1; dk++)
     for (PetscInt dj = -1; dj <= 1; dj++)
@@ -271,8 +272,9 @@ static PetscErrorCode compare(struct bench *bench, Vec ours, Vec petscs) {
 
 /* ---- a grid */
 
-static PetscErrorCode measure(struct bench *bench, const struct grid *g, Mat A, const char *name, int type, Vec *solution) {
-  double product, own = 0, halo = 0, in_turn = 0, iteration;
+static PetscErrorCode measure(struct bench *bench, const struct grid *g, Mat A, const char *name, int type,
+                              Vec *solution) {
+  double product = 0, own = 0, halo = 0, in_turn = 0, iteration = 0;
   struct parts parts;
   MatInfo info;
   Vec b;

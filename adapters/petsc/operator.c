@@ -219,9 +219,9 @@ static PetscErrorCode compile_form(struct cbp_matrix *m, const cbgen_csr *csr, P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Few rows of an off-diagonal block have entries where subdomains are large: its product adds to what the diagonal block
- * gave, and must not touch the other rows. Kernels of that form are in no family, so that without NVRTC the usual one
- * has to do. */
+/* Few rows of an off-diagonal block have entries where subdomains are large: its product adds to what the diagonal
+ * block gave, and must not touch the other rows. Kernels of that form are in no family, so that without NVRTC the usual
+ * one has to do. */
 static PetscErrorCode compile(Mat A, struct cbp_matrix *m, const cbgen_csr *csr, struct cbp_direction *d,
                               PetscBool transpose) {
   cbgen_status failed = CBGEN_OK;
