@@ -88,7 +88,9 @@ static json_t *candidate_json(const struct trial *candidate) {
                                          (json_int_t)candidate->cost.sectors, "chain_ns",
                                          (json_int_t)candidate->cost.chain_ns, "bytes", (json_int_t)candidate->bytes,
                                          "plan_ms", 1e3 * candidate->plan_seconds, "plan", candidate->line));
-  if (candidate->median_us > 0) json_object_set_new(json, "us", json_real(candidate->median_us));
+  if (candidate->median_us <= 0) return json;
+  json_object_set_new(json, "us", json_real(candidate->median_us));
+  json_object_set_new(json, "halves", json_pack("[f, f]", candidate->halves_us[0], candidate->halves_us[1]));
   return json;
 }
 
@@ -215,7 +217,7 @@ static int take_option(struct settings *settings, const char *text) {
 
 int main(int argc, char **argv) {
   struct settings settings = {
-      .folders = "", .types = "f64,f32", .processes = 1, .repetitions = 3, .gpu = 1, .seconds = 1e9};
+      .folders = "", .types = "f64,f32", .processes = 1, .repetitions = 6, .gpu = 1, .seconds = 1e9};
   int count = 0, failed = 0, known = argc > 2;
   for (int i = 3; i < argc; i++) known = known && take_option(&settings, argv[i]);
   if (!known || settings.processes < 1 || settings.repetitions < 1 || settings.repetitions > TRIAL_REPETITIONS) {

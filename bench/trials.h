@@ -58,7 +58,7 @@ struct trial {
   struct cb_operator *op;
   struct cb_cost cost;
   int64_t bytes;
-  double plan_seconds, us[TRIAL_REPETITIONS], median_us;
+  double plan_seconds, us[TRIAL_REPETITIONS], median_us, halves_us[2];
   int launches;
 };
 
@@ -69,7 +69,8 @@ void trial_plan(struct trial *trial, const struct trial_matrix *matrix, const st
 /* Text, machine code and arrays of a trial that is planned; or its refusal. Its plan is given up. */
 void trial_make(struct trial *trial, const struct trial_matrix *matrix, const struct trial_session *session);
 
-/* Times those that are made in turns, `repetitions` times, and waits for the GPU before: us and median_us, or a refusal.
+/* Times those that are made in turns, `repetitions` times, and waits for the GPU before: us, median_us, and the medians of
+ * every other repetition, from the first and from the second on (0 of one repetition); or a refusal.
  * Fails without memory for the vectors. */
 enum cb_status trial_time(struct trial *const *trials, int count, struct trial_matrix *matrix,
                           const struct trial_session *session, int repetitions, struct cb_diag *diag);

@@ -90,25 +90,24 @@ struct wanted {
   int16_t at[PLACES]; /* the word's number and 1 */
 };
 
-static uint32_t place_of(const char *word, size_t length) {
-  uint32_t hash = (uint32_t)length;
-  for (size_t i = 0; i < length; i++) hash = hash * 31 + (unsigned char)word[i];
-  return (hash * 0x9e3779b1u >> 16) & (PLACES - 1);
-}
+static uint32_t mix(uint32_t hash, char c) { return hash * 31 + (unsigned char)c; }
+static uint32_t place_of(uint32_t hash) { return (hash * 0x9e3779b1u >> 16) & (PLACES - 1); }
 
 static void want(struct wanted *wanted, const char *const *words, int count) {
   *wanted = (struct wanted){.words = words};
   for (int i = 0; i < count; i++) {
+    uint32_t hash = 0;
+    for (const char *at = words[i]; *at; at++) hash = mix(hash, *at);
     wanted->lengths[i] = strlen(words[i]);
-    uint32_t place = place_of(words[i], wanted->lengths[i]);
+    uint32_t place = place_of(hash);
     while (wanted->at[place]) place = (place + 1) & (PLACES - 1);
     wanted->at[place] = (int16_t)(i + 1);
   }
 }
 
 /* Equal words have places one behind the other. */
-static void mark_word(const struct wanted *wanted, const char *word, size_t length, int has[]) {
-  for (uint32_t place = place_of(word, length); wanted->at[place]; place = (place + 1) & (PLACES - 1)) {
+static void mark_word(const struct wanted *wanted, const char *word, size_t length, uint32_t hash, int has[]) {
+  for (uint32_t place = place_of(hash); wanted->at[place]; place = (place + 1) & (PLACES - 1)) {
     const int i = wanted->at[place] - 1;
     if (wanted->lengths[i] == length && !memcmp(wanted->words[i], word, length)) has[i] = 1;
   }
@@ -120,8 +119,9 @@ void cb_has_words(const char *text, const char *const *words, int count, int has
   memset(has, 0, (size_t)count * sizeof *has);
   while (*text) {
     const char *const begin = text;
-    while (cb_is_name(*text)) text++;
-    if (text > begin) mark_word(&wanted, begin, (size_t)(text - begin), has);
+    uint32_t hash = 0;
+    while (cb_is_name(*text)) hash = mix(hash, *text++);
+    if (text > begin) mark_word(&wanted, begin, (size_t)(text - begin), hash, has);
     else text = text[0] == '/' && text[1] == '/' ? strchrnul(text, '\n') : text + 1;
   }
 }

@@ -438,9 +438,9 @@ CBGEN_API cbgen_status cbgen_multiply_many(cbgen_operator *op, const cbgen_produ
 CBGEN_API cbgen_status cbgen_residual(cbgen_operator *op, const void *b, const void *x, void *r, void *stream);
 
 /* The diagonal of a matrix, as many numbers as the lesser of rows and columns, 0 where there is no entry, those of
- * duplicates summed: to `diagonal` in device memory, double where the vectors of an operator that this context compiles
- * of the matrix are, else float. A matrix in device memory comes to the host for that. Waits until the numbers are
- * there. */
+ * duplicates summed: to `diagonal` in device memory, double or complex where the vectors of an operator that this
+ * context compiles of the matrix are, else float. A matrix in device memory comes to the host for that. Waits until the
+ * numbers are there. */
 CBGEN_API cbgen_status cbgen_diagonal(cbgen_context *context, const cbgen_csr *matrix, void *diagonal);
 
 /* The inverses of the `size` by `size` (2 to 16) blocks along a square matrix's diagonal, the last of which may be

@@ -5,6 +5,8 @@
 
 #include "tests/api_support.h"
 
+#include <complex.h>
+
 /* ---- systems */
 
 enum kind { SYMMETRIC, UNSYMMETRIC };
@@ -42,6 +44,25 @@ static inline struct cb_csr system_of(const char *specification, enum kind kind)
   return result;
 }
 
+/* The same with complex values: sizes stay, off-diagonal entries are turned, of the symmetric kind so that it becomes
+ * Hermitian; of the other the diagonal is turned as well. */
+static inline struct cb_csr complex_system_of(const char *specification, enum kind kind) {
+  struct cb_diag diag = {0};
+  struct cb_csr csr = system_of(specification, kind);
+  assert_ok(cb_csr_make_complex(&csr, &diag));
+  for (int64_t row = 0; row < csr.rows; row++)
+    for (int64_t k = cb_csr_row(&csr, row); k < cb_csr_row(&csr, row + 1); k++) {
+      const int64_t column = csr.col_idx[k], low = row < column ? row : column, high = row < column ? column : row;
+      const int is_hermitian = kind == SYMMETRIC, sign = column < row ? -1 : 1;
+      const double angle = is_hermitian ? column == row ? 0 : sign * (double)(1 + (7 * low + 3 * high) % 5)
+                                        : 0.25 * (double)((3 * row + 5 * column) % 7);
+      const double size = csr.values[2 * k];
+      csr.values[2 * k] = size * cos(angle);
+      csr.values[2 * k + 1] = size * sin(angle);
+    }
+  return csr;
+}
+
 /* A system with everything that a solution needs, on GPU 0. */
 struct bed {
   cbgen_context *context;
@@ -61,7 +82,8 @@ static inline cbgen_csr view_of(const struct cb_csr *csr, int32_t **pointers) {
                      .nnz = csr->nnz,
                      .row_ptr = *pointers,
                      .col_idx = csr->col_idx,
-                     .values = csr->values};
+                     .values = csr->values,
+                     .value_type = csr->is_complex ? CBGEN_C128 : CBGEN_F64};
 }
 
 static inline struct bed bed_of(struct cb_csr csr, const char *settings) {
@@ -73,11 +95,12 @@ static inline struct bed bed_of(struct cb_csr csr, const char *settings) {
   assert_int_equal(cbgen_operator_info(bed.op, &info), CBGEN_OK);
   const size_t n = (size_t)csr.rows;
   bed.type = (enum cb_type)info.vector_type;
-  bed.b = calloc(n, sizeof *bed.b);
-  bed.x = calloc(n, sizeof *bed.x);
-  bed.b_there = app_alloc(0, n * 8);
-  bed.x_there = app_alloc(0, n * 8);
-  bed.diagonal = app_alloc(0, n * 8);
+  const size_t parts = (size_t)cb_type_parts(bed.type);
+  bed.b = calloc(parts * n, sizeof *bed.b);
+  bed.x = calloc(parts * n, sizeof *bed.x);
+  bed.b_there = app_alloc(0, parts * n * 8);
+  bed.x_there = app_alloc(0, parts * n * 8);
+  bed.diagonal = app_alloc(0, parts * n * 8);
   fill_vector(bed.b_there, bed.b, csr.rows, bed.type, 3);
   must(bed.context, cbgen_diagonal(bed.context, &view, (void *)(uintptr_t)bed.diagonal));
   free(pointers);
@@ -86,7 +109,7 @@ static inline struct bed bed_of(struct cb_csr csr, const char *settings) {
 
 static inline void start_from(struct bed *bed, double value) {
   const size_t n = (size_t)bed->csr.rows;
-  char *bytes = calloc(n, 8);
+  char *bytes = calloc(n, 16);
   for (size_t i = 0; i < n; i++) cb_real_set(bytes, bed->type, (int64_t)i, value);
   assert_true(app_put(bed->x_there, bytes, n * cb_type_size(bed->type)));
   free(bytes);
@@ -104,23 +127,39 @@ static inline void release(struct bed *bed) {
 }
 
 static inline void take_x(struct bed *bed) {
-  const size_t n = (size_t)bed->csr.rows, size = cb_type_size(bed->type);
+  const enum cb_type part = cb_type_of_part(bed->type);
+  const size_t n = (size_t)(cb_type_parts(bed->type) * bed->csr.rows), size = cb_type_size(part);
   char *bytes = calloc(n, size);
   assert_true(app_take(bytes, bed->x_there, n * size));
-  for (size_t i = 0; i < n; i++) bed->x[i] = cb_real_get(bytes, bed->type, (int64_t)i);
+  for (size_t i = 0; i < n; i++) bed->x[i] = cb_real_get(bytes, part, (int64_t)i);
   free(bytes);
 }
 
-/* ‖b − A x‖ / ‖b‖ in long doubles. */
+/* Number i, with its imaginary part. */
+static inline long double complex number_of(const double *numbers, int64_t i, enum cb_type type) {
+  return cb_type_is_complex(type) ? numbers[2 * i] + (long double complex)I * numbers[2 * i + 1] : numbers[i];
+}
+
+static inline long double square_of(long double complex number) {
+  return creall(number) * creall(number) + cimagl(number) * cimagl(number);
+}
+
+/* ‖b − A x‖, and ‖b‖, in long doubles. */
 static inline double host_residual(struct bed *bed, double *norm_of_b) {
+  const enum cb_type part = cb_type_of_part(bed->type);
   long double square = 0, of_b = 0;
   take_x(bed);
   for (int64_t row = 0; row < bed->csr.rows; row++) {
-    long double r = bed->b[row];
-    for (int64_t k = cb_csr_row(&bed->csr, row); k < cb_csr_row(&bed->csr, row + 1); k++)
-      r -= (long double)cb_real_round(bed->csr.values[k], bed->type) * bed->x[bed->csr.col_idx[k]];
-    square += r * r;
-    of_b += (long double)bed->b[row] * bed->b[row];
+    const long double complex b = number_of(bed->b, row, bed->type);
+    long double complex r = b;
+    for (int64_t k = cb_csr_row(&bed->csr, row); k < cb_csr_row(&bed->csr, row + 1); k++) {
+      double value[2] = {0};
+      for (int i = 0; i < cb_type_parts(bed->type); i++)
+        value[i] = cb_real_round(bed->csr.values[cb_type_parts(bed->type) * k + i], part);
+      r -= number_of(value, 0, bed->type) * number_of(bed->x, bed->csr.col_idx[k], bed->type);
+    }
+    square += square_of(r);
+    of_b += square_of(b);
   }
   *norm_of_b = (double)sqrtl(of_b);
   return (double)sqrtl(square);

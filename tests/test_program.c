@@ -155,7 +155,9 @@ static const struct {
                 {"random,rows=3000,cols=3000,density=0.01", "recipe=merge"},
                 {"stencil7,n=30", "recipe=auto"},
                 {"stencil27,n=12", "recipe=auto form=axpby"},
-                {"fe3,n=9", "recipe=blocks"}};
+                {"fe3,n=9", "recipe=blocks"},
+                {"stencil7,n=12", "recipe=auto type=c128"},
+                {"random,rows=3000,cols=3000,density=0.01", "recipe=merge type=c64 form=axpby"}};
 
 /* As a solver is compiled: for fewer thread blocks on a multiprocessor where registers do not suffice. */
 static void no_program_spills(void **state) {
@@ -480,9 +482,9 @@ static void repeated_acts_stand_together(void **state) {
 }
 
 static void no_batch_spills(void **state) {
-  static const struct cb_batch_request requests[] = {{.rows = 1000, .nnz = 1000, .type = CB_F64},
-                                                     {.rows = 1000, .nnz = 6400, .type = CB_F32},
-                                                     {.rows = 50, .nnz = 2500, .type = CB_F64}};
+  static const struct cb_batch_request requests[] = {{.rows = 1000, .nnz = 6400, .longest = 7, .type = CB_F64},
+                                                     {.rows = 1000, .nnz = 6400, .longest = 70, .type = CB_F32},
+                                                     {.rows = 50, .nnz = 2500, .longest = 50, .type = CB_F64}};
   struct cb_nvrtc *nvrtc = open_nvrtc();
   (void)state;
   for (int i = 0; i < 6; i++) {
@@ -498,12 +500,32 @@ static void no_batch_spills(void **state) {
     if (cb_batch_text(&text, &request, &shape, &diag)) fail_msg("%s", diag.message);
     assert_int_equal(shape.threads, 256);
     assert_int_equal(shape.dynamic_shared > 0, request.resident);
+    const int holds = strstr(cb_text_string(&text), "rows0::hold(") != NULL;
+    assert_int_equal(holds, i / 2 == 0);
+    assert_int_equal(cb_batch_shares(&request), holds ? 2 : 0);
     if (cb_compile_fitting(&made, nvrtc, cb_text_string(&text), "batch", &options, &diag)) fail_msg("%s", diag.message);
     assert_int_equal(made.spilled_bytes, 0);
     cb_compiled_release(&made);
     cb_text_release(&text);
   }
   cb_nvrtc_close(nvrtc);
+}
+
+/* A thread keeps rows where it has registers for their slots, of which not most may be empty. */
+static void rows_are_kept_where_registers_suffice(void **state) {
+  static const struct {
+    int64_t rows, nnz, longest;
+    int shares;
+  } cases[] = {{1, 0, 0, 0},           {1, 1, 1, 4},        {125, 2197, 27, 4},      {1000, 6400, 7, 2},
+               {1000, 21952, 27, 0},   {4000, 27000, 7, 0}, {1000, 3400, 7, 0},      {1000, 27000, 29, 0},
+               {65535, 65535, 1, 0}};
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const struct cb_batch_request request = {
+        .rows = cases[i].rows, .nnz = cases[i].nnz, .longest = cases[i].longest, .type = CB_F64};
+    const int shares = cb_batch_shares(&request);
+    if (cases[i].shares != shares) fail_msg("case %d: %d thread blocks, not %d", (int)i, shares, cases[i].shares);
+  }
 }
 
 /* Vectors that the kernel writes are never read by the path that is not coherent: what goes that way are arrays of the
@@ -537,6 +559,7 @@ int main(void) {
       cmocka_unit_test(one_thread_block_has_its_vectors_at_hand),
       cmocka_unit_test(vectors_that_cannot_be_resident_are_refused), cmocka_unit_test(forms_have_names),
       cmocka_unit_test(what_is_not_read_takes_no_time), cmocka_unit_test(no_batch_spills),
+      cmocka_unit_test(rows_are_kept_where_registers_suffice),
       cmocka_unit_test(stages_compile_and_do_not_spill),
       cmocka_unit_test(repeated_acts_stand_together),
       cmocka_unit_test(vectors_are_read_coherently),

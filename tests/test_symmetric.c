@@ -172,6 +172,8 @@ static void half_is_stored_where_that_pays(void **state) {
       {"sm_90", "recipe=dia symmetric=on symmetric-storage=on", 1},
       {"sm_75", "recipe=dia symmetric=on symmetric-storage=off", 0},
       {"sm_75", "recipe=dia values=fixed symmetric=off", 0},
+      {"sm_75", "recipe=blocks block-fill=1 block-size=2x2 symmetric=on", 0}, /* slower than the whole matrix */
+      {"sm_75", "recipe=blocks block-fill=1 block-size=2x2 symmetric=on symmetric-storage=on", 1},
   };
   struct cb_csr csr = symmetrised(matrix_of("stencil7,n=50"), CB_SYMMETRIC_ON);
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {

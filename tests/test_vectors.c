@@ -66,6 +66,17 @@ static void test_threads(void **state) {
   }
 }
 
+/* Blocks of eight rows leave no registers for sums of several vectors in double precision. */
+static void test_size(void **state) {
+  static const char *const matrix = "dense,rows=2200,cols=2200";
+  (void)state;
+  struct product one = product_of(matrix, "recipe=blocks"), eight = several(matrix, "recipe=blocks");
+  assert_non_null(strstr(one.plan->line, "(size 8 8)"));
+  assert_non_null(strstr(eight.plan->line, "(size 4 4)"));
+  product_release(&one);
+  product_release(&eight);
+}
+
 /* Registers: thread blocks of a multiprocessor as the option says, for the kernels of several vectors alone. */
 static void test_blocks(void **state) {
   (void)state;
@@ -213,7 +224,8 @@ static void test_items(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_meeting),  cmocka_unit_test(test_threads),          cmocka_unit_test(test_copied),
+      cmocka_unit_test(test_meeting),  cmocka_unit_test(test_threads), cmocka_unit_test(test_size),
+      cmocka_unit_test(test_copied),
       cmocka_unit_test(test_auto),   cmocka_unit_test(test_copied_by_option), cmocka_unit_test(test_blocks),
       cmocka_unit_test(test_layouts),  cmocka_unit_test(test_kept),             cmocka_unit_test(test_items),
       cmocka_unit_test(test_choice),

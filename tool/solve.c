@@ -293,6 +293,8 @@ static void release(struct solution *solution) {
 
 static enum cb_status read_system(struct solution *solution, const struct cb_call *call, struct cb_diag *diag) {
   enum cb_status s = cb_job_read(&solution->job, call, diag);
+  if (!s && solution->job.csr.is_complex)
+    s = cb_fail(diag, CB_ERR_UNSUPPORTED, "'solve' takes real systems; complex ones are solved by the library");
   if (s) return s;
   const size_t rows = (size_t)solution->job.csr.rows;
   solution->b = cb_alloc(rows + 1, sizeof *solution->b);

@@ -37,7 +37,7 @@ struct cb_choice_table {
 };
 extern const struct cb_choice_table cb_choice_tables[]; /* ends with a NULL model */
 
-/* The table of that GPU; NULL: there is none, or it is not well formed. */
+/* The table of that GPU, which a test has checked; NULL: there is none. */
 const struct cb_choice_table *cb_choice_table_find(const char *model);
 /* Whether every node and every tree leads somewhere. */
 int cb_choice_table_check(const struct cb_choice_table *table);

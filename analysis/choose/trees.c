@@ -12,7 +12,7 @@ int cb_choice_table_check(const struct cb_choice_table *table) {
 
 const struct cb_choice_table *cb_choice_table_find(const char *model) {
   for (const struct cb_choice_table *table = cb_choice_tables; table->model; table++)
-    if (!strcmp(table->model, model)) return cb_choice_table_check(table) ? table : NULL;
+    if (!strcmp(table->model, model)) return table;
   return NULL;
 }
 

@@ -384,7 +384,7 @@ static int parse_reduction(struct parser *parser, enum cb_reduction *reduction) 
   if (is_dot) {
     expect(parser, ",");
     const int right = parse_operand(parser);
-    left = add(parser, (struct cb_expression){.operation = CB_OP_MULTIPLY, .operands = {left, right}});
+    left = add(parser, (struct cb_expression){.operation = CB_OP_INNER, .operands = {left, right}});
   }
   expect(parser, ")");
   return left;

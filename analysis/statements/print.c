@@ -10,6 +10,7 @@
 static const struct operation {
   const char *sign;
   const char *function, *cuda;
+  const char *of_complex; /* the function that it is of complex numbers; NULL: as of others */
   int operands;
 } operations[CB_OPERATIONS] = {
     [CB_OP_NEGATE] = {.sign = "-", .operands = 1},
@@ -18,6 +19,7 @@ static const struct operation {
     [CB_OP_ADD] = {.sign = "+", .operands = 2},
     [CB_OP_SUBTRACT] = {.sign = "-", .operands = 2},
     [CB_OP_MULTIPLY] = {.sign = "*", .operands = 2},
+    [CB_OP_INNER] = {.sign = "*", .of_complex = "inner", .operands = 2},
     [CB_OP_DIVIDE] = {.sign = "/", .operands = 2},
     [CB_OP_MIN] = {.function = "min", .cuda = "smaller", .operands = 2},
     [CB_OP_MAX] = {.function = "max", .cuda = "larger", .operands = 2},
@@ -46,14 +48,15 @@ static void add_leaf(struct cb_text *text, const struct cb_statements *statement
     add_name(text, &statements->names[leaf->name], spelling);
     return;
   }
-  const double rounded = cb_real_round(leaf->number, spelling->type);
+  const enum cb_type part = cb_type_of_part(spelling->type);
+  const double rounded = cb_real_round(leaf->number, part);
   if (!cb_real_is_finite(rounded)) { /* beyond the type's range */
     cb_text_add_string(text, "infinity<sum_t>()");
     return;
   }
   if (spelling->plain) cb_real_text(literal, leaf->number, CB_F64);
-  else cb_literal(literal, rounded, spelling->type);
-  cb_text_add_string(text, literal);
+  else cb_literal(literal, rounded, part);
+  cb_text_add(text, cb_type_is_complex(spelling->type) ? "sum_t(%s)" : "%s", literal);
 }
 
 void cb_statements_expression(struct cb_text *text, const struct cb_statements *statements, int expression,
@@ -64,12 +67,14 @@ void cb_statements_expression(struct cb_text *text, const struct cb_statements *
     add_leaf(text, statements, one, spelling);
     return;
   }
-  const char *between = operation->function ? "," : operation->sign;
-  cb_text_add(text, "%s(", operation->function ? spelling->plain ? operation->function : operation->cuda : "");
-  if (operation->operands == 1 && operation->sign) cb_text_add_string(text, operation->sign);
+  const char *of_complex = cb_type_is_complex(spelling->type) ? operation->of_complex : NULL;
+  const char *function = of_complex ? of_complex : spelling->plain ? operation->function : operation->cuda;
+  const char *between = function ? "," : operation->sign;
+  cb_text_add(text, "%s(", function ? function : "");
+  if (operation->operands == 1 && !function) cb_text_add_string(text, operation->sign);
   for (int i = 0; i < operation->operands; i++) {
     if (i && one->operation == CB_OP_CHOOSE) cb_text_add_string(text, i == 1 ? " ? " : " : ");
-    else if (i) cb_text_add(text, "%s%s ", operation->function ? "" : " ", between);
+    else if (i) cb_text_add(text, "%s%s ", function ? "" : " ", between);
     cb_statements_expression(text, statements, one->operands[i], spelling);
   }
   cb_text_add_string(text, ")");
@@ -104,7 +109,8 @@ static double apply(enum cb_operation operation, enum cb_type type, const double
   case CB_OP_SQRT: return sqrt(a[0]);
   case CB_OP_ADD: return a[0] + a[1];
   case CB_OP_SUBTRACT: return a[0] - a[1];
-  case CB_OP_MULTIPLY: return a[0] * a[1];
+  case CB_OP_MULTIPLY:
+  case CB_OP_INNER: return a[0] * a[1];
   case CB_OP_DIVIDE: return a[0] / a[1];
   case CB_OP_MIN: return a[1] < a[0] ? a[1] : a[0];
   case CB_OP_MAX: return a[0] < a[1] ? a[1] : a[0];

@@ -27,6 +27,9 @@
  * All numbers are computed in the sums' type, each operation rounded by itself, so that a text has one meaning:
  * cb_statements_row computes it on the host with the same bits. Numbers and truths are told apart: comparisons give
  * truths, which "?" takes and nothing else.
+ *
+ * Programs (codegen/program) have complex numbers, too, of which a dot product conjugates its first vector, order is
+ * that of real parts, abs is the size, and sqrt takes the real part: roots are those of what is real but for rounding.
  */
 #ifndef CBGEN_ANALYSIS_STATEMENTS_STATEMENTS_H
 #define CBGEN_ANALYSIS_STATEMENTS_STATEMENTS_H
@@ -67,6 +70,7 @@ enum cb_operation {
   CB_OP_ADD,
   CB_OP_SUBTRACT,
   CB_OP_MULTIPLY,
+  CB_OP_INNER, /* a dot product's: the first operand is conjugated */
   CB_OP_DIVIDE,
   CB_OP_MIN,
   CB_OP_MAX,
@@ -118,7 +122,7 @@ void cb_statements_print(struct cb_text *text, const struct cb_statements *state
 /* An expression as text: fully in parentheses, numbers as literals of `type`, names with `suffix` behind those that
  * the text chose (so that none is a word of CUDA), functions as CUDA has them or, `plain`, as the grammar above. */
 struct cb_spelling {
-  enum cb_type type;
+  enum cb_type type; /* complex ones in CUDA alone */
   const char *suffix;
   int plain;
 };

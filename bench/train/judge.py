@@ -5,10 +5,12 @@
     bench/train/judge.py --measured=FILE,… --profiles=FILE,… [--choice=PROGRAM] [--folds=N]
 
 Prints, by type, what choices lose against the fastest recipe that was measured: of one recipe for all, of the model from
-the profile, of the model from plans, and of trees trained without the matrix's family (each shape of generated matrices
+the profile, of the model from plans, of what the other half of the measurements says (by which nothing can be judged more finely),
+and of trees trained without the matrix's family (each shape of generated matrices
 alone; files, with their parts, in ten groups). Then the families and the matrices that lose most."""
 import argparse
 import collections
+import math
 
 import learn
 import measured
@@ -28,12 +30,17 @@ def main():
     parser.add_argument("--folds", type=int)
     args = parser.parse_args()
     found = learn.samples(args.choice, args.measured.split(","), args.profiles.split(","))
-    planned = {key: measured.planned(record) for key, record in measured.read(args.measured.split(",")).items()}
+    records = measured.read(args.measured.split(","))
+    planned = {key: measured.planned(record) for key, record in records.items()}
+    luck = {key: measured.luck(record) for key, record in records.items()}
     unseen = learn.left_out(found, args.folds)
     alone = learn.left_out(found, args.folds or 10, by_matrix=True)
     for kind in sorted({s.kind for s in found}):
         of_kind = [s for s in found if s.kind == kind]
         print(f"{kind}: {len(of_kind)} matrices        geometric mean       worst")
+        known = [math.expm1(luck[s.matrix, s.kind]) for s in of_kind if luck[s.matrix, s.kind] is not None]
+        if known:
+            line("the fastest of other measurements", known)
         for name in ("sell", "merge"):
             recipe = learn.RECIPES.index(name)
             line(f"always {name}", [learn.loss(s, recipe if s.us[recipe] else None) for s in of_kind])

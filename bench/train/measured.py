@@ -24,8 +24,18 @@ def read(paths):
 
 
 def times(record):
-    """{recipe: microseconds} of those that were timed."""
-    return {entry["recipe"]: entry["us"] for entry in record["recipes"] if entry.get("us")}
+    """{recipe: microseconds} of those that were timed. What disturbs a measurement makes it longer: of two halves the shorter
+    counts."""
+    return {entry["recipe"]: min(entry.get("halves", [entry["us"]])) for entry in record["recipes"] if entry.get("us")}
+
+
+def luck(record):
+    """What the fastest recipe of one half of the measurements loses in the other half, as a logarithm: no choice can be
+    judged more finely than that. None where there are no halves."""
+    halves = [entry["halves"] for entry in record["recipes"] if entry.get("us") and "halves" in entry]
+    if len(halves) < 2:
+        return None
+    return sum(math.log(min(halves, key=lambda h: h[a])[b] / min(h[b] for h in halves)) for a, b in ((0, 1), (1, 0))) / 2
 
 
 def planned(record):

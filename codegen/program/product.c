@@ -162,6 +162,7 @@ static void look(struct cb_product_text *product) {
       product->commits_once = 0;
   product->aligned = is_aligned(regions);
   product->is_scaled = strstr(vectors, "\n  sum_t alpha, beta;\n") != NULL;
+  product->holds = strstr(vectors, "\nstruct Held {\n") != NULL;
   product->has_carry = strstr(vectors, "\n  sum_t *carry_sums;") != NULL;
   product->shares =
       strstr(regions, "__shared__") || strstr(regions, "DynamicShared") || strstr(regions, "__syncthreads");

@@ -26,6 +26,7 @@ struct cb_product_text {
   int has_carry;    /* and carry slots */
   int commits_once; /* nothing is added to a row that is written */
   int blocks_per_sm; /* that its kernels ask for at most; 0: they do not */
+  int holds;        /* threads keep what they need of the matrix (templates/batch.cu.in) */
   int aligned;      /* row i belongs to thread i % threads of virtual thread block i / threads */
   int shares;       /* thread blocks use shared memory */
 };

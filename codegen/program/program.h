@@ -123,6 +123,7 @@ struct cb_program {
   const char *const *columns; /* which vectors are as long as a row of the matrix; others are as long as a column. NULL:
                                * the matrix is square */
   const struct cb_program *staged; /* the same method for the form "graph", where that has other steps; else NULL */
+  int is_real;            /* it has no meaning for complex numbers */
   int blocks_per_sm;      /* as many thread blocks as steps have registers for; 0: the usual number */
   struct cb_section sections[CB_MOST_SECTIONS];
   int sections_count;
@@ -233,7 +234,8 @@ struct cb_program_shape {
  *   a struct of pointers: the vectors, given and then own; the board (CB_PROGRAM_BOARD bytes for each thread block)
  *     and two words for meetings, all zero before the first launch; the outcome; the history, or NULL; carry sums and
  *     counters;
- *   the parameters, as numbers of the sums' type; the most iterations, and the number of thread blocks, as ints.
+ *   the parameters, as numbers of the sums' type (complex ones with the imaginary part 0); the most iterations, and the
+ *     number of thread blocks, as ints.
  *
  * CB_ERR_UNSUPPORTED: launches of different sizes, or a text that no program can be made from; cb_resident_plan. */
 enum cb_status cb_program_text(struct cb_text *text, const struct cb_program_request *request,
@@ -243,8 +245,8 @@ enum cb_status cb_program_text(struct cb_text *text, const struct cb_program_req
 /* Elements from one vector of a basis to the next. */
 int64_t cb_program_stride(int64_t rows);
 
-/* Of two meetings, CB_MOST_RESULTS numbers of 8 bytes. */
-enum { CB_PROGRAM_BOARD = 2 * 8 * 8 };
+/* Of two meetings, CB_MOST_RESULTS numbers of 16 bytes. */
+enum { CB_PROGRAM_BOARD = 2 * 8 * 16 };
 
 /* What the kernel leaves. */
 struct cb_program_outcome {

@@ -77,6 +77,7 @@ int cb_program_calls(const struct cb_program *program) {
 
 static void expand(struct writer *writer, struct cb_text *text, const char *definition, struct cb_scope *scope) {
   if (writer->base.status) return;
+  cb_writer_add_part(&writer->base, scope);
   if (writer->base.arena.failed) writer->base.status = cb_fail_memory(writer->base.diag, "stages' text", 0);
   else writer->base.status = cb_expand_definition(text, "stages", definition, scope, writer->base.diag);
 }
@@ -175,13 +176,14 @@ static void add_jump(struct cb_text *text, const char *condition, const char *re
 static void add_step(struct writer *writer, struct pieces *pieces, int section, const struct cb_step *step) {
   const struct cb_program *program = writer->base.program;
   const int last = entry_of(program, last_of(program));
+  const char *real = cb_writer_real(&writer->base);
   switch (step->kind) {
   case CB_STEP_ROWS: add_rows(writer, pieces, section, step->text, "rows"); break;
   case CB_STEP_COLUMNS: add_rows(writer, pieces, section, step->text, "columns"); break;
   case CB_STEP_SCALARS: cb_writer_scalars(&writer->base, current(pieces), step->text); break;
   case CB_STEP_STOP:
     cb_writer_scalars(&writer->base, current(pieces), step->text);
-    add_jump(current(pieces), "stop_ != 0", "int(stop_)", last);
+    add_jump(current(pieces), "stop_ != 0", cb_arena_format(&writer->base.arena, "int(stop_%s)", real), last);
     break;
   case CB_STEP_GO:
     cb_writer_scalars(&writer->base, current(pieces), step->text);
@@ -200,8 +202,8 @@ static void add_step(struct writer *writer, struct pieces *pieces, int section, 
     cb_text_add(current(pieces),
                 "      square = %s_;\n"
                 "      if (given->history && blockIdx.x == 0 && threadIdx.x == 0) given->history[iterations] = "
-                "double(square);\n",
-                step->text);
+                "double(square%s);\n",
+                step->text, real);
     break;
   case CB_STEP_END: break;
   }
@@ -497,10 +499,12 @@ static const char *received_text(struct writer *writer) {
 /* The outcome's numbers. */
 static const char *told_text(struct writer *writer) {
   const struct cb_program *program = writer->base.program;
+  const char *real = cb_writer_real(&writer->base);
   struct cb_text text = {0};
   if (!program->told)
-    cb_text_add(&text, ", sqrt(double(square)), sqrt(double(final_)), %s%s%s", program->value ? "double(" : "",
-                program->value ? program->value : "0", program->value ? "_)" : "");
+    cb_text_add(&text, ", sqrt(double(square%s)), sqrt(double(final_%s)), ", real, real);
+  if (!program->told && program->value) cb_text_add(&text, "double(%s_%s)", program->value, real);
+  else if (!program->told) cb_text_add_string(&text, "0");
   for (const struct cb_told *at = program->told; at && at->member; at++) cb_text_add(&text, ", double(%s)", at->value);
   return cb_writer_keep(&writer->base, &text);
 }
@@ -601,7 +605,8 @@ static void add_head(struct writer *writer, struct cb_text *text) {
 
 static void add_rest(struct writer *writer, struct cb_text *text) {
   struct cb_scope functions = {0}, begin = {0};
-  cb_scope_placeholder(&functions, "most_sums", cb_writer_number(&writer->base, writer->most_sums));
+  const int parts = cb_type_parts(writer->base.sum) * writer->most_sums;
+  cb_scope_placeholder(&functions, "most_sums", cb_writer_number(&writer->base, parts));
   expand(writer, text, "functions", &functions);
   if (writer->base.program->basis) {
     struct cb_scope basis = {0};
@@ -638,6 +643,7 @@ static void begin_basis(struct writer *writer) {
 /* Sections first, so that all scalars are known. */
 static void write(struct writer *writer, struct cb_text *text, int first) {
   const struct cb_program *program = writer->base.program;
+  const int64_t most = cb_type_parts(writer->base.sum) * 8; /* bytes of a number */
   struct slot slots[CB_MOST_SECTIONS];
   const int count = make_slots(slots, program, first);
   if (program->basis) begin_basis(writer);
@@ -649,8 +655,8 @@ static void write(struct writer *writer, struct cb_text *text, int first) {
   add_body(writer, slots, count);
   add_end(writer);
   writer->plan->done = entry_of(program, last_of(program));
-  writer->plan->state_bytes = cb_round_up(16 + 8 * (int64_t)(writer->base.scalars_count + 1), 16);
-  writer->plan->given_bytes = cb_round_up(4 * 8 + 8 * (int64_t)(CB_MOST_PARAMETERS + 1), 16);
+  writer->plan->state_bytes = cb_round_up(16 + most * (int64_t)(writer->base.scalars_count + 1), 16);
+  writer->plan->given_bytes = cb_round_up(4 * 8 + most * (int64_t)(CB_MOST_PARAMETERS + 1), 16);
   add_rest(writer, text);
 }
 
@@ -671,7 +677,7 @@ static enum cb_status join(struct writer *writer, const struct cb_text *rest, st
   struct cb_diag *diag = writer->base.diag;
   add_head(writer, &whole);
   enum cb_status s = writer->base.status;
-  if (!s) s = cb_emit_statement_functions(&functions, cb_text_string(rest), diag);
+  if (!s) s = cb_emit_statement_functions(&functions, cb_text_string(rest), writer->base.sum, diag);
   cb_text_add_string(&whole, cb_text_string(&functions));
   cb_text_add_string(&whole, cb_text_string(rest));
   if (!s && (whole.failed || functions.failed || rest->failed || writer->base.arena.failed))

@@ -58,6 +58,11 @@ static int most_sums(struct writer *writer, int of_products) {
   return most;
 }
 
+/* Of real numbers that they have. */
+static const char *most_parts(struct writer *writer) {
+  return cb_writer_number(&writer->base, cb_type_parts(writer->request->sum) * most_sums(writer, 0));
+}
+
 static int is_batch(const struct writer *writer) { return writer->request->form.kind == CB_PROGRAM_BATCH; }
 
 /* ---- vectors that are made where they are read */
@@ -107,6 +112,7 @@ static int has_blend(struct writer *writer, const struct cb_section *section) {
 
 static void expand(struct writer *writer, struct cb_text *text, const char *definition, struct cb_scope *scope) {
   if (writer->base.status) return;
+  cb_writer_add_part(&writer->base, scope);
   if (writer->base.arena.failed) writer->base.status = cb_fail_memory(writer->base.diag, "a program's text", 0);
   else writer->base.status = cb_expand_definition(text, "program", definition, scope, writer->base.diag);
 }
@@ -234,6 +240,7 @@ static void add_template(struct writer *writer, struct cb_text *text, const stru
   cb_scope_optional(&scope, "order", "kOrder");
   cb_scope_optional_section(&scope, "meets");
   cb_scope_optional(&scope, "scale", scaled ? "load_vector(pointers.d_ + row) * " : "");
+  cb_writer_add_part(&writer->base, &scope);
   if (step->from) cb_scope_placeholder(&scope, "from", step->from);
   if (step->to) cb_scope_placeholder(&scope, "to", step->to);
   writer->unmet = step->to != NULL;
@@ -246,7 +253,8 @@ static void add_step(struct writer *writer, struct cb_text *text, const struct c
   case CB_STEP_SCALARS: cb_writer_scalars(&writer->base, text, step->text); break;
   case CB_STEP_STOP:
     cb_writer_scalars(&writer->base, text, step->text);
-    add_leave(writer, text, "stop_ != 0", "int(stop_)");
+    add_leave(writer, text, "stop_ != 0",
+              cb_arena_format(&writer->base.arena, "int(stop_%s)", cb_writer_real(&writer->base)));
     break;
   case CB_STEP_GO: add_go(writer, text, step); break;
   case CB_STEP_TEMPLATE: add_template(writer, text, step); break;
@@ -258,8 +266,8 @@ static void add_step(struct writer *writer, struct cb_text *text, const struct c
     cb_text_add(text,
                 "      square = %s_;\n"
                 "      if (pointers.history && blockIdx.x == 0 && threadIdx.x == 0) pointers.history[iterations] = "
-                "double(square);\n",
-                step->text);
+                "double(square%s);\n",
+                step->text, cb_writer_real(&writer->base));
     break;
   case CB_STEP_COLUMNS: /* of the form "graph": check */
   case CB_STEP_CALL:
@@ -754,7 +762,9 @@ static void add_kernel(struct writer *writer, struct cb_text *text) {
   cb_scope_placeholder(&scope, "first_to", vector(writer, program->sections[0].to));
   cb_scope_placeholder(&scope, "choices", choices_text(writer));
   cb_scope_placeholder(&scope, "value",
-                       program->value ? cb_arena_format(&writer->base.arena, "double(%s_)", program->value) : "0");
+                       program->value ? cb_arena_format(&writer->base.arena, "double(%s_%s)", program->value,
+                                                        cb_writer_real(&writer->base))
+                                      : "0");
   cb_scope_placeholder(&scope, "products", products_text(writer));
   if (cb_program_has_heads(program)) cb_scope_section(&scope, "heads");
   cb_scope_optional(&scope, "most_terms", cb_writer_number(&writer->base, most_sums(writer, 1)));
@@ -768,9 +778,11 @@ static void add_kernel(struct writer *writer, struct cb_text *text) {
     cb_scope_placeholder(&scope, "of_system", of_system(writer));
     cb_scope_placeholder(&scope, "nonzeros", cb_writer_number(&writer->base, writer->request->nnz));
   }
+  if (writer->product.holds) cb_scope_section(&scope, "held");
+  cb_scope_optional(&scope, "held_arrays", cb_text_string(&writer->product.arguments[0]));
   if (writer->request->form.kind == CB_PROGRAM_CLUSTER && !writer->spread) {
     cb_scope_section(&scope, "cluster");
-    cb_scope_placeholder(&scope, "most_sums", cb_writer_number(&writer->base, most_sums(writer, 0)));
+    cb_scope_placeholder(&scope, "most_sums", most_parts(writer));
   }
   if (writer->kept.count) add_kept_kernel(writer, &scope);
   else if (writer->request->form.resident) add_resident(writer, &scope);
@@ -883,6 +895,7 @@ static void choose(struct writer *writer) {
 static void write(struct writer *writer, struct cb_text *body) {
   struct cb_text kernel = {0};
   struct cb_scope scope = {0}, basis = {0};
+  cb_writer_add_part(&writer->base, &basis);
   choose(writer);
   if (writer->base.status) return;
   add_kernel(writer, &kernel);
@@ -891,7 +904,7 @@ static void write(struct writer *writer, struct cb_text *body) {
   add_before(writer, body);
   cb_text_add_string(body, cb_text_string(&writer->product.regions));
   cb_text_add_string(body, cb_text_string(&writer->product.functions));
-  cb_scope_placeholder(&scope, "most_sums", cb_writer_number(&writer->base, most_sums(writer, 0)));
+  cb_scope_placeholder(&scope, "most_sums", most_parts(writer));
   if (writer->spread && !writer->aligned) cb_scope_section(&scope, "listed");
   cb_scope_section(&scope, writer->spread     ? "spread"
                            : is_batch(writer) ? "block"
@@ -910,17 +923,25 @@ static int64_t shared_bytes(const struct writer *writer) {
   return writer->kept.count ? slots * (int64_t)cb_type_size(writer->request->vector) : writer->resident.bytes;
 }
 
-/* Arithmetic that only the product's own `commit` used. Its definitions are of one line each. */
+/* Behind the definition of a function that begins at `at`. */
+static const char *behind_function(const char *at) {
+  const char *end = strchr(at, '\n');
+  if (!end || end[-1] != '{') return end ? end + 1 : NULL;
+  end = strstr(end, "\n}\n");
+  return end ? end + 3 : NULL;
+}
+
+/* Arithmetic that only the product's own `commit` used; what others call stands behind them. */
 static void drop_unused(struct cb_text *text) {
-  static const char *const names[] = {"product", "add_product", "total", "add"};
+  static const char *const names[] = {"add_scaled", "scale", "product", "add_product", "total", "add"};
   for (size_t i = 0; i < sizeof names / sizeof *names && !text->failed; i++) {
     struct cb_text head = {0}, rest = {0};
     cb_text_add(&head, "CBGEN_DEVICE sum_t %s(", names[i]);
     const char *whole = cb_text_string(text), *at = strstr(whole, cb_text_string(&head));
-    const char *end = at ? strchr(at, '\n') : NULL;
+    const char *end = at ? behind_function(at) : NULL;
     if (end) {
       cb_text_add_bytes(&rest, whole, (size_t)(at - whole));
-      cb_text_add_string(&rest, end + 1);
+      cb_text_add_string(&rest, end);
     }
     if (end && !rest.failed && !cb_has_word(cb_text_string(&rest), names[i])) {
       cb_text_release(text);
@@ -954,7 +975,7 @@ enum cb_status cb_program_text(struct cb_text *text, const struct cb_program_req
                                        .least_blocks = writer.least_blocks};
   }
   /* Statements call functions that stand in front of all that uses them. */
-  if (!s) s = cb_emit_statement_functions(&functions, cb_text_string(&body), diag);
+  if (!s) s = cb_emit_statement_functions(&functions, cb_text_string(&body), request->sum, diag);
   const char *structs = s ? NULL : strstr(cb_text_string(&body), "// ---- the program's vectors and steps\n");
   if (structs) {
     cb_text_add_bytes(&whole, body.bytes, (size_t)(structs - body.bytes));

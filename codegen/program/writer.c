@@ -97,6 +97,12 @@ void cb_writer_scalars(struct cb_writer *writer, struct cb_text *text, const cha
   cb_free(statements);
 }
 
+void cb_writer_add_part(const struct cb_writer *writer, struct cb_scope *scope) {
+  const int is_complex = cb_type_is_complex(writer->sum);
+  if (is_complex) cb_scope_optional_section(scope, "complex");
+  cb_scope_optional(scope, "part", is_complex ? "part_t" : "sum_t");
+}
+
 const char *cb_writer_vectors(struct cb_writer *writer) {
   const struct cb_program *program = writer->program;
   struct cb_text text = {0};

@@ -5,6 +5,7 @@
 #define CBGEN_CODEGEN_PROGRAM_WRITER_H
 
 #include "base/arena.h"
+#include "codegen/expand.h"
 #include "codegen/program/program.h"
 #include "codegen/statements/emit.h"
 
@@ -48,6 +49,14 @@ const char *cb_writer_vectors(struct cb_writer *writer);
 
 /* Whether the name is among those, which NULL ends. */
 int cb_writer_has(const char *const *names, const char *name);
+
+/* Of complex numbers what stands behind one whose real part is meant: ".re"; else nothing. */
+static inline const char *cb_writer_real(const struct cb_writer *writer) {
+  return cb_type_is_complex(writer->sum) ? ".re" : "";
+}
+
+/* What definitions need to know of numbers: section `complex`, and how a real one is called. */
+void cb_writer_add_part(const struct cb_writer *writer, struct cb_scope *scope);
 
 /* Takes the last line's end away. */
 void cb_writer_cut(struct cb_text *text);

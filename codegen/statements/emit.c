@@ -126,7 +126,9 @@ int cb_statements_read_ax(const struct cb_statements *statements) {
 static const char *const functions[] = {"magnitude", "square_root", "smaller", "larger",        "Sum",
                                         "Largest",   "of_block",    "of_rows", "is_last_block", "of_partials"};
 
-enum cb_status cb_emit_statement_functions(struct cb_text *text, const char *users, struct cb_diag *diag) {
+enum cb_status cb_emit_statement_functions(struct cb_text *text, const char *users, enum cb_type sum,
+                                           struct cb_diag *diag) {
+  if (cb_type_is_complex(sum)) return cb_expand_used(text, "complex", users, diag);
   for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
     if (cb_has_word(users, functions[i])) return cb_expand_used(text, "statements", users, diag);
   return CB_OK;

@@ -42,8 +42,10 @@ void cb_emit_row(struct cb_text *text, const struct cb_statements *statements, c
 /* Whether statements read the row's entry of A x. */
 int cb_statements_read_ax(const struct cb_statements *statements);
 
-/* Appends the functions of templates/statements.cu.in that `users`, CUDA text, calls. */
+/* Appends the functions of templates/statements.cu.in that `users`, CUDA text, calls; with sums of complex numbers
+ * those of templates/complex.cu.in. */
 struct cb_diag;
-enum cb_status cb_emit_statement_functions(struct cb_text *text, const char *users, struct cb_diag *diag);
+enum cb_status cb_emit_statement_functions(struct cb_text *text, const char *users, enum cb_type sum,
+                                           struct cb_diag *diag);
 
 #endif

@@ -102,7 +102,7 @@ enum cb_status cb_epilogue_scope(struct emitter *emitter, struct cb_scope *scope
   const char *body = statements_text(emitter), *scalars = scalars_text(emitter);
   cb_text_add(&users, "%s\n%s", body, cb_text_string(&emitter->kernels));
   enum cb_status s = users.failed ? cb_fail_memory(emitter->diag, "generated text", 0) : CB_OK;
-  if (!s) s = cb_emit_statement_functions(&functions, cb_text_string(&users), emitter->diag);
+  if (!s) s = cb_emit_statement_functions(&functions, cb_text_string(&users), plan->sum_type, emitter->diag);
   cb_text_release(&users);
   cb_scope_section(scope, "epilogue");
   if (cb_emit_pointers(&members, plan->statements, &types)) {

@@ -2,6 +2,7 @@
 /* Batches of the public interface: see cbgen_batch_create. */
 #include "runtime/api/compile.h"
 
+#include "base/integers.h"
 #include "base/memory.h"
 #include "codegen/program/form.h"
 #include "runtime/cuda/ranges.h"
@@ -111,8 +112,16 @@ static enum cb_status load(struct cbgen_batch *batch, const struct cb_view *view
   return s;
 }
 
-/* Of the library's choice vectors lie in shared memory where that has room for SHARES thread blocks: 1000 systems
- * of a thousand rows, of which a multiprocessor has about as many, take 2.4 ms so on an H200, else 3.6. */
+static int64_t longest_row(const struct cb_view *view) {
+  int64_t longest = 0;
+  for (int64_t row = 0; row < view->rows; row++)
+    longest = cb_larger(longest, cb_view_row(view, row + 1) - cb_view_row(view, row));
+  return longest;
+}
+
+/* Of the library's choice vectors lie in shared memory where that has room for all thread blocks that share a
+ * multiprocessor and keep the matrix; else for SHARES of them: 1000 systems of a thousand rows took 2.4 ms so on an
+ * H200, else 3.6. */
 static enum cb_status make_text(const struct cbgen_batch *batch, const struct cb_view *view, struct cb_text *text,
                                 struct cb_program_shape *shape, struct cb_diag *diag) {
   enum { SHARES = 4 };
@@ -120,12 +129,14 @@ static enum cb_status make_text(const struct cbgen_batch *batch, const struct cb
   struct cb_batch_request asked = {.program = batch->program,
                                    .rows = view->rows,
                                    .nnz = view->nnz,
+                                   .longest = longest_row(view),
                                    .type = batch->type,
                                    .resident = batch->resident,
                                    .room = target->shared_per_block};
   if (!batch->is_free) return cb_batch_text(text, &asked, shape, diag);
+  const int shares = cb_batch_shares(&asked);
   asked.resident = 1;
-  asked.room = target->shared_per_sm / SHARES;
+  asked.room = target->shared_per_sm / (shares ? shares : SHARES);
   const enum cb_status s = cb_batch_text(text, &asked, shape, diag);
   if (s != CB_ERR_LIMIT && s != CB_ERR_UNSUPPORTED) return s;
   diag->message[0] = 0;

@@ -14,21 +14,27 @@
 /* Entries of one place are summed in the order given. */
 static void gather(const struct cb_view *view, enum cb_type type, void *diagonal) {
   const int64_t least = view->rows < view->cols ? view->rows : view->cols;
+  const enum cb_type part = cb_type_of_part(type);
+  const int parts = cb_type_parts(type);
   for (int64_t row = 0; row < least; row++) {
-    double sum = 0;
+    double sums[2] = {0};
     const int64_t end = cb_view_row(view, row + 1);
     for (int64_t k = cb_view_row(view, row); k < end; k++)
-      if (cb_view_col(view, k) == row) sum += cb_view_value(view, k);
-    cb_real_set(diagonal, type, row, cb_real_round(sum, type));
+      for (int i = 0; i < parts && cb_view_col(view, k) == row; i++) sums[i] += cb_view_part(view, k, i);
+    for (int i = 0; i < parts; i++) cb_real_set(diagonal, part, parts * row + i, cb_real_round(sums[i], part));
   }
 }
 
 /* ---- blocks */
 
+/* A complex block is one of real numbers, of twice as many rows: a number a + b i is (a, -b; b, a), and so is its
+ * inverse. */
+enum { MOST_ROWS = 2 * CB_MOST_BLOCK };
+
 /* block[r * size + c] of `rows` by `rows` becomes its inverse (Gauss and Jordan, with row pivots); 0: it is singular.
  * */
 static int invert(double *block, int rows, int size) {
-  double inverse[CB_MOST_BLOCK * CB_MOST_BLOCK] = {0};
+  double inverse[MOST_ROWS * MOST_ROWS] = {0};
   for (int i = 0; i < rows; i++) inverse[i * size + i] = 1;
   for (int column = 0; column < rows; column++) {
     int pivot = column;
@@ -58,33 +64,60 @@ static int invert(double *block, int rows, int size) {
   return 1;
 }
 
-/* The matrix's entries of rows and columns from `first` on. */
-static void gather_block(const struct cb_view *view, int64_t first, int rows, int size, double *block) {
+/* Adds entry k of the matrix where its number begins. */
+static void add_entry(const struct cb_view *view, int64_t k, int parts, int size, double *place) {
+  place[0] += cb_view_part(view, k, 0);
+  if (parts == 1) return;
+  const double imaginary = cb_view_part(view, k, 1);
+  place[1] -= imaginary;
+  place[size] += imaginary;
+  place[size + 1] = place[0];
+}
+
+/* The matrix's entries of rows and columns from `first` on, in rows of `size` real numbers. */
+static void gather_block(const struct cb_view *view, int64_t first, int rows, int parts, int size, double *block) {
   memset(block, 0, (size_t)(size * size) * sizeof *block);
   for (int row = 0; row < rows; row++) {
     const int64_t end = cb_view_row(view, first + row + 1);
     for (int64_t k = cb_view_row(view, first + row); k < end; k++) {
       const int64_t column = cb_view_col(view, k) - first;
-      if (column >= 0 && column < rows) block[row * size + column] += cb_view_value(view, k);
+      if (column >= 0 && column < rows) add_entry(view, k, parts, size, &block[parts * (row * size + column)]);
     }
   }
 }
 
+/* Of a block that has no inverse the diagonal's numbers have, but for zeros. */
+static void invert_diagonal(double *block, int rows, int parts, int size) {
+  for (int row = 0; row < parts * rows; row += parts)
+    for (int column = 0; column < parts * rows; column += parts) {
+      double *place = &block[row * size + column];
+      const double re = place[0], im = parts > 1 ? place[size] : 0, square = re * re + im * im;
+      const int is_alone = row == column;
+      place[0] = !is_alone ? 0 : re == 0 && im == 0 ? 1 : im == 0 ? 1 / re : re / square;
+      if (parts > 1) place[size] = is_alone && im != 0 ? -im / square : 0;
+    }
+}
+
 static void gather_blocks(const struct cb_view *view, enum cb_type type, int size, void *inverses) {
   const int64_t n = view->rows;
+  const enum cb_type part = cb_type_of_part(type);
+  const int parts = cb_type_parts(type);
 #pragma omp parallel for schedule(static)
   for (int64_t first = 0; first < n; first += size) {
-    double block[CB_MOST_BLOCK * CB_MOST_BLOCK], diagonal[CB_MOST_BLOCK];
-    const int rows = (int)(n - first < size ? n - first : size);
-    gather_block(view, first, rows, size, block);
-    for (int i = 0; i < rows; i++) diagonal[i] = block[i * size + i];
-    const int has_inverse = invert(block, rows, size);
+    double block[MOST_ROWS * MOST_ROWS], inverse[MOST_ROWS * MOST_ROWS];
+    const int rows = (int)(n - first < size ? n - first : size), wide = parts * size;
+    gather_block(view, first, rows, parts, wide, block);
+    memcpy(inverse, block, (size_t)(wide * wide) * sizeof *block);
+    if (!invert(inverse, parts * rows, wide)) {
+      memcpy(inverse, block, (size_t)(wide * wide) * sizeof *block);
+      invert_diagonal(inverse, rows, parts, wide);
+    }
     for (int row = 0; row < rows; row++)
-      for (int i = 0; i < size; i++) {
-        const double alone = i != row ? 0 : diagonal[i] == 0 ? 1 : 1 / diagonal[i];
-        const double entry = i >= rows ? 0 : has_inverse ? block[row * size + i] : alone;
-        cb_real_set(inverses, type, i * n + first + row, cb_real_round(entry, type));
-      }
+      for (int i = 0; i < size; i++)
+        for (int k = 0; k < parts; k++) {
+          const double entry = i >= rows ? 0 : inverse[(parts * row + k) * wide + parts * i];
+          cb_real_set(inverses, part, parts * (i * n + first + row) + k, cb_real_round(entry, part));
+        }
   }
 }
 
@@ -135,7 +168,7 @@ static enum cb_status deliver(const struct cb_session *session, const void *numb
 static enum cb_status take_diagonal(struct cb_request *request, int size, void *const *to, struct cb_diag *diag) {
   const struct cb_view *view = &request->host;
   const struct cb_types types = cb_precision_types((enum cb_precision)request->options.type);
-  const enum cb_type type = types.vector == CB_F64 ? CB_F64 : CB_F32;
+  const enum cb_type vector = types.vector, type = vector == CB_F64 || cb_type_is_complex(vector) ? vector : CB_F32;
   int canonical;
   enum cb_status s = cb_request_host(request, diag);
   if (!s) s = cb_view_check(view, &canonical, diag);
@@ -176,6 +209,9 @@ static enum cb_status take_scales(struct cb_request *request, int unused, void *
   const struct cb_types types = cb_precision_types((enum cb_precision)request->options.type);
   int canonical;
   (void)unused;
+  if (request->view.is_complex)
+    return cb_fail(diag, CB_ERR_UNSUPPORTED, "scales are those of real matrices: 'type' is %s",
+                   cb_precision_names[request->options.type]);
   enum cb_status s = cb_request_host(request, diag);
   if (!s) s = cb_view_check(view, &canonical, diag);
   if (s) return s;
@@ -202,9 +238,6 @@ static enum cb_status take(cbgen_context *context, const cbgen_csr *matrix,
   request->context = context;
   enum cb_status s = cb_view_take_csr(&request->view, matrix, diag);
   if (!s) s = cb_request_take(request, &fixed, diag);
-  if (!s && request->view.is_complex)
-    s = cb_fail(diag, CB_ERR_UNSUPPORTED, "diagonals and scales are those of real matrices: 'type' is %s",
-                cb_precision_names[request->options.type]);
   if (!s) s = of(request, size, to, diag);
   cb_request_release(request);
   cb_free(request);

@@ -48,8 +48,9 @@ static enum cb_status check_operator(const struct cb_operator_info *info, struct
   if (!info->rows) return cb_fail(diag, CB_ERR_ARGUMENT, "the matrix has no rows: there is nothing to solve");
   if (info->form == CB_FORM_ADD)
     return cb_fail(diag, CB_ERR_ARGUMENT, "solvers take operators of form ax or axpby, not add");
-  if (info->vector_type != CB_F64 && info->vector_type != CB_F32)
-    return cb_fail(diag, CB_ERR_UNSUPPORTED, "solvers take vectors of f64 or f32");
+  const enum cb_type part = cb_type_of_part(info->vector_type);
+  if (part != CB_F64 && part != CB_F32)
+    return cb_fail(diag, CB_ERR_UNSUPPORTED, "solvers take vectors of f64 or f32, or of complex numbers of these");
   return CB_OK;
 }
 
@@ -112,7 +113,7 @@ static enum cb_status find_program(cbgen_solver *solver, const char *method, str
 }
 
 static void set_usual(cbgen_solver_options *options, const struct cb_operator_info *info) {
-  const double usual = info->sum_type == CB_F32 ? 1e-5 : 1e-8;
+  const double usual = cb_type_of_part(info->sum_type) == CB_F32 ? 1e-5 : 1e-8;
   if (options->relative_tolerance == 0 && options->absolute_tolerance == 0) options->relative_tolerance = usual;
   if (!options->max_iterations)
     options->max_iterations = info->rows < INT32_MAX / 10 ? (int)(10 * info->rows) : INT32_MAX;
@@ -136,6 +137,8 @@ static enum cb_status take_options(cbgen_solver *solver, const char *method, con
                 "method '%s' multiplies with heads of values, and this operator's are whole: compile it with 'split', which is type "
                 "split-f64",
                 method);
+  if (!s && solver->program->is_real && cb_type_is_complex(info->vector_type))
+    s = cb_fail(diag, CB_ERR_UNSUPPORTED, "method '%s' has no meaning for complex numbers", method);
   if (s) return s;
   set_usual(options, info);
   return CB_OK;

@@ -31,7 +31,7 @@ struct cb_solver {
   struct CUfunc_st *function;
   enum cb_form_kind form;
   unsigned blocks, threads, shared_bytes;
-  int sum_is_f32;
+  enum cb_type sum;
   int groups_count;
   int group_starts[MOST_GROUPS + 1]; /* in the kernel's pointers */
   int64_t vector_bytes, basis_bytes;
@@ -214,7 +214,7 @@ static enum cb_status fill(struct cb_solver *solver, const struct cb_solver_part
   solver->form = parts->form.kind;
   solver->threads = (unsigned)parts->shape.threads;
   solver->blocks = (unsigned)parts->form.blocks;
-  solver->sum_is_f32 = image->sum_type == CB_F32;
+  solver->sum = image->sum_type;
   solver->shared_bytes = (unsigned)parts->shape.dynamic_shared;
   for (int i = 0; i < image->launches_count; i++)
     if (image->launches[i].dynamic_shared > solver->shared_bytes)
@@ -286,12 +286,15 @@ struct cb_solver_info cb_solver_info(const struct cb_solver *solver) { return so
 
 /* ---- running */
 
+void cb_solver_number(union cb_solver_number *number, enum cb_type sum, double value) {
+  cb_real_set(number, sum, 0, cb_real_round(value, cb_type_of_part(sum)));
+}
+
 enum cb_status cb_solver_run(const struct cb_solver *solver, const struct cb_solve *solve, struct cb_diag *diag) {
   const struct cb_driver *driver = solver->device->driver;
   void *parameters[MOST_GROUPS + OTHER_PARAMETERS];
   cb_device_ptr vectors[MOST_VECTORS + OTHER_POINTERS];
-  double wide[CB_MOST_PARAMETERS];
-  float narrow[CB_MOST_PARAMETERS];
+  union cb_solver_number numbers[CB_MOST_PARAMETERS];
   int count = 0, most = solve->most, blocks = (int)solver->blocks;
   memcpy(vectors, solver->vectors, sizeof vectors);
   memcpy(vectors, solve->given, (size_t)solver->given_count * sizeof *vectors);
@@ -301,9 +304,8 @@ enum cb_status cb_solver_run(const struct cb_solver *solver, const struct cb_sol
     parameters[count++] = &solver->kernel->pointers[solver->group_starts[g]];
   parameters[count++] = vectors;
   for (int i = 0; solver->program->parameters[i]; i++) {
-    wide[i] = solve->parameters[i];
-    narrow[i] = cb_real_to_float(wide[i]);
-    parameters[count++] = solver->sum_is_f32 ? (void *)&narrow[i] : &wide[i];
+    cb_solver_number(&numbers[i], solver->sum, solve->parameters[i]);
+    parameters[count++] = &numbers[i];
   }
   parameters[count++] = &most;
   parameters[count++] = &blocks;

@@ -27,6 +27,13 @@ enum cb_status cb_solver_text(struct cb_text *text, const struct cb_image *image
 struct cb_program_size cb_solver_size(const struct cb_image *image, const struct cb_program *program,
                                       const struct cb_target *target);
 
+/* A number of the sums' type, as kernels take it. */
+union cb_solver_number {
+  double wide[2];
+  float narrow[2];
+};
+void cb_solver_number(union cb_solver_number *number, enum cb_type sum, double value);
+
 struct cb_solver_parts {
   const struct cb_device *device;
   const struct cb_operator *op; /* outlives the solver */

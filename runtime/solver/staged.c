@@ -6,6 +6,7 @@
 #include "base/integers.h"
 #include "base/memory.h"
 #include "base/real.h"
+#include "runtime/solver/solver.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -32,7 +33,8 @@ struct cb_staged {
   void *user;
   cb_progress progress;
   void *progress_user;
-  int sum_is_f32, blocks;
+  enum cb_type sum;
+  int blocks;
   int64_t rows, columns;
   size_t element;
   cb_device_ptr memory;
@@ -146,9 +148,10 @@ static int64_t own_bytes(const struct cb_staged *staged) {
 static enum cb_status allocate(struct cb_staged *staged, cb_device_ptr third, struct cb_diag *diag) {
   const struct cb_program *program = staged->program;
   const struct cb_stages_plan *plan = &staged->shared->plan;
-  const int64_t board = padded(8 * (int64_t)plan->sums * staged->blocks), given = padded(plan->given_bytes);
+  const int64_t number = 8 * cb_type_parts(staged->sum); /* bytes, at most */
+  const int64_t board = padded(number * plan->sums * staged->blocks), given = padded(plan->given_bytes);
   const int64_t states = padded(plan->states * plan->state_bytes);
-  const int64_t basis = basis_bytes(staged), small = padded(8 * plan->small);
+  const int64_t basis = basis_bytes(staged), small = padded(number * plan->small);
   const int64_t bytes = own_bytes(staged) + basis + small + board + given + states + ALIGN;
   enum cb_status s = cb_device_alloc(staged->device, &staged->memory, (size_t)bytes, "a solver's vectors", diag);
   if (!s) s = cb_device_fill(staged->device, staged->memory, 0, (size_t)bytes, diag);
@@ -247,17 +250,15 @@ static enum cb_status do_begin(const struct cb_staged *staged, const struct cb_s
   cb_device_ptr given = staged->given, to = state_at(staged, 0);
   cb_device_ptr history = solve->history, outcome = solve->outcome ? solve->outcome : staged->outcome;
   void *parameters[MOST_PARAMETERS] = {(void *)staged->vectors, &given, &to};
-  double wide[CB_MOST_PARAMETERS];
-  float narrow[CB_MOST_PARAMETERS];
+  union cb_solver_number numbers[CB_MOST_PARAMETERS];
   int count = 3, most = solve->most, blocks = staged->blocks;
   int64_t rows = staged->rows, columns = staged->columns;
   for (int i = 0; i < given_vectors(staged->program); i++) parameters[count++] = (void *)&solve->given[i];
   parameters[count++] = &history;
   parameters[count++] = &outcome;
   for (int i = 0; staged->program->parameters[i]; i++) {
-    wide[i] = solve->parameters[i];
-    narrow[i] = cb_real_to_float(wide[i]);
-    parameters[count++] = staged->sum_is_f32 ? (void *)&narrow[i] : &wide[i];
+    cb_solver_number(&numbers[i], staged->sum, solve->parameters[i]);
+    parameters[count++] = &numbers[i];
   }
   parameters[count++] = &most;
   parameters[count++] = &blocks;
@@ -418,7 +419,7 @@ static enum cb_status make(struct cb_staged *staged, const struct cb_staged_part
   staged->user = parts->user;
   staged->progress = parts->progress;
   staged->progress_user = parts->progress_user;
-  staged->sum_is_f32 = parts->sum == CB_F32;
+  staged->sum = parts->sum;
   staged->rows = info->rows;
   staged->columns = info->cols;
   staged->element = cb_type_size(parts->vector);
@@ -506,18 +507,16 @@ struct state {
 static enum cb_status read_state(const struct cb_staged *staged, struct state *state, struct CUstream_st *stream,
                                  struct cb_diag *diag) {
   const struct cb_driver *driver = staged->device->driver;
-  char bytes[24];
+  double bytes[4];
   enum cb_status s = cb_driver_check(
       driver,
       driver->call.copy_to_host_async(bytes, state_at(staged, staged->shared->plan.turn), sizeof bytes, stream), diag,
       "read a solver's state");
   if (!s) s = cb_driver_check(driver, driver->call.stream_synchronize(stream), diag, "wait for an iteration");
   if (s) return s;
-  float narrow;
+  const size_t aligned = cb_type_size(staged->sum);
   memcpy(state->head, bytes, sizeof state->head);
-  memcpy(&narrow, bytes + 12, sizeof narrow);
-  memcpy(&state->square, bytes + 16, sizeof state->square);
-  if (staged->sum_is_f32) state->square = narrow;
+  state->square = cb_real_get((const char *)bytes + cb_round_up(sizeof state->head, aligned), staged->sum, 0);
   return CB_OK;
 }
 

@@ -45,7 +45,7 @@ const struct cb_program cb_program_power[] = {
                                "stop = qq * xx == 0 ? 3 : (qq - qq == 0 ? (xx - xx == 0 ? 0 : 4) : 4);"),
                     STEP(SCALARS, "in top, qq, xx, relative, absolute; out value, shorter, scale, limit;"
                                   "value = top / xx; shorter = 1 / sqrt(xx); scale = 1 / sqrt(qq);"
-                                  "limit = max((relative * relative) * (value * value), absolute * absolute);"),
+                                  "size = abs(value); limit = max((relative * relative) * (size * size), absolute * absolute);"),
                     STEP(ROWS, "in q; inout x; scalar value, shorter, scale;"
                                "e = shorter * fma(-value, x, q); x = scale * q; rr = dot(e, e);"),
                     STEP(NOTE, "rr"),
@@ -68,7 +68,7 @@ const struct cb_program cb_program_power[] = {
 #define PAGERANK(given_diagonal, own_diagonal, own_share, first, later, from_vector, of_x)                       \
   {                                                                                                              \
     .name = "pagerank", .parameters = {"relative", "absolute", "damping"}, .given = {"b", "x", given_diagonal},  \
-    .work = {"y", own_diagonal, own_share}, .blocks_per_sm = FEW_REGISTERS, .sections_count = 3,                 \
+    .work = {"y", own_diagonal, own_share}, .is_real = 1, .blocks_per_sm = FEW_REGISTERS, .sections_count = 3,   \
     .sections = {                                                                                                \
         {.steps = {STEP(ROWS, "in b, x" first "; bs = sum(b); xs = sum(x);"),                                    \
                    STEP(STOP, "in bs, xs; out stop; both = bs * xs;"                                             \

@@ -278,7 +278,7 @@ inline void store_l2(T *p, T value, int line = __builtin_LINE()) {
 template <int threads, bool seen, class T, int n>
 inline void exchange(T (&numbers)[n], uint64_t *board, uint32_t *, uint32_t meeting, int blocks,
                      int line = __builtin_LINE()) {
-  T *places = (T *)(board + 8l * blocks * (meeting % 2));
+  T *places = (T *)(board + 16l * blocks * (meeting % 2));
   for (int i = 0; i < n && threadIdx.x == 0; i++) store_l2(places + n * (int)blockIdx.x + i, numbers[i], line);
   emulated::sync_grid(line, seen);
   for (int i = 0; i < n; i++) numbers[i] = 0;
@@ -490,6 +490,7 @@ inline bool is_ordinary(float value) {
 
 // In a namespace of a text: its overloads of these, for complex numbers, hide none of the others.
 #define CBGEN_OVERLOADED \
+  using ::fma; \
   using ::is_finite; \
   using ::shuffle; \
   using ::shuffle_xor; \
