@@ -3,7 +3,7 @@
 # Everything that needs a GPU, in one call, with the tool that bench/pack_gpu.sh put into .gpu/. Ends with a short table.
 #
 #   bench/gpu.sh [STEP…]      check bench sanitize, unless steps are named; also: calibrate tune bench32 atomics recipes
-#                             examples python pycalls pysolve setup warm coldstart update devpack solve lp heads complex petsc api soak campaign ncu paper
+#                             examples python pycalls pysolve setup warm coldstart update devpack solve lp heads complex petsc petscscaling api soak campaign ncu paper
 #
 #   check      small matrices of every form and type: compile, multiply, compare        check.txt
 #              with the oracle, and some with the emulation bit by bit
@@ -41,6 +41,8 @@
 #   petsc      PETSc's programs with aijcbgen beside aijcusparse: MatMult, cg, cg in one kernel, cg with GAMG; needs a
 #              PETSc that was packed (PETSC of bench/pack_gpu.sh); PETSC_MATRICES: others; PETSC_RANKS: "1 2 4",
 #              with an MPI; PETSC_OPTIONS           petsc.md
+#   petscscaling  weak and strong scaling of PETSc's cg on PETSC_RANKS ("1 2 4") GPUs, with an MPI that was packed (MPI of
+#              bench/pack_gpu.sh) or is there; PETSC_OPTIONS: -use_gpu_aware_mpi 0, unless it is   petsc-scaling.md
 #   api        libcbgen from outside (bench/api_check.c): plainly, then under compute-sanitizer    api*.txt
 #   soak       the same for SOAK_SECONDS (120), with an eye on memory (bench/soak.c)    soak.txt
 #   campaign   random matrices by the million, every row checked on the GPU (bench/campaign.c), for CAMPAIGN_SECONDS (480) at
@@ -315,6 +317,29 @@ petsc() {
   rm -rf "$cache"
 }
 
+# petscscaling LIMIT: for one program on so many GPUs
+petscscaling() {
+  local ranks cache launch=mpiexec
+  [ -e .gpu/bench_petsc_scaling ] || { say "petscscaling: no PETSc was packed (PETSC of bench/pack_gpu.sh)"; return; }
+  : >"$out/petsc-scaling.md"
+  cache=$(mktemp -d)
+  for ranks in ${PETSC_RANKS:-1 2 4}; do
+    (
+      export CBGEN_CACHE_DIR=$cache LD_LIBRARY_PATH=$PWD/.gpu${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+      export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+      if [ -d .gpu/mpi ]; then
+        export OPAL_PREFIX=$PWD/.gpu/mpi LD_LIBRARY_PATH=$PWD/.gpu/mpi/lib:$LD_LIBRARY_PATH
+        launch=.gpu/mpi/bin/mpiexec
+      fi
+      # shellcheck disable=SC2086 # a list of words
+      timeout -k 5 "$1" $launch --bind-to none --oversubscribe -n "$ranks" .gpu/bench_petsc_scaling -dll_append .gpu/libcbgen_petsc.so \
+        -mat_cbgen_expected_products 100000 -weak 220 -strong 280 ${PETSC_OPTIONS:--use_gpu_aware_mpi 0} 2>&1
+    ) | tee -a "$out/petsc-scaling.md"
+    say "petscscaling, $ranks GPUs: exit status ${PIPESTATUS[0]}"
+  done
+  rm -rf "$cache"
+}
+
 # api LIMIT: a short form of the checks under each tool of compute-sanitizer, side by side
 api() {
   local tool
@@ -561,6 +586,7 @@ for step in $steps; do
     lp) lp "${LP_SECONDS:-90}" ;;
     solve) solve "${SOLVE_SECONDS:-300}" ;;
     petsc) petsc "${PETSC_SECONDS:-300}" ;;
+    petscscaling) petscscaling "${PETSC_SECONDS:-120}" ;;
     api) api "${API_SECONDS:-90}" ;;
     soak)
       timeout -k 5 $((${SOAK_SECONDS:-120} + 60)) .gpu/bench_soak "${SOAK_SECONDS:-120}" 2>&1 | tee "$out/soak.txt"

@@ -14,7 +14,8 @@
 # against); of its code, that for ARCH (90 for sm_90) is kept. What was downloaded or packed stays in build/.
 #
 # PETSC is a PETSc with CUDA that adapters/petsc/build_petsc.sh installed: its library and cbgen's plug-in for it are packed
-# for the step petsc. CUDA's libraries (cuBLAS, cuSPARSE, cuSOLVER, …) are the GPU machine's.
+# for the step petsc. CUDA's libraries (cuBLAS, cuSPARSE, cuSOLVER, …) are the GPU machine's. MPI is the directory of an
+# Open MPI that may be moved (OPAL_PREFIX), of the major version that PETSc was built with: packed for PETSC_RANKS.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 matrices=${1:-}
@@ -30,7 +31,7 @@ with_petsc=(-DCBGEN_PETSC=OFF)
 if [ -n "${PETSC:-}" ]; then
   export PKG_CONFIG_PATH=$PETSC/lib/pkgconfig${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}
   with_petsc=(-DCBGEN_PETSC=ON)
-  programs="$programs bench_petsc"
+  programs="$programs bench_petsc bench_petsc_scaling"
 fi
 
 # The tool and libcbgen find their libraries in the folder lib beside them. DT_RPATH, unlike DT_RUNPATH, also counts
@@ -53,6 +54,10 @@ if [ -n "${PETSC:-}" ]; then
   for library in "$PETSC"/lib/libpetsc.so.*.*.*; do install -s -m 755 "$library" "$out/$(basename "${library%.*}")"; done
   ldd "$build/bench/bench_petsc" | awk '$2 == "=>" && $3 ~ /\/lib(blas|lapack|gfortran|quadmath)/ { print $3 }' |
     while read -r library; do cp -L "$library" "$out/lib/$(basename "$library")"; done
+fi
+if [ -n "${MPI:-}" ]; then
+  mkdir "$out/mpi"
+  for part in bin lib share etc; do [ ! -d "$MPI/$part" ] || cp -a "$MPI/$part" "$out/mpi/"; done
 fi
 ldd "$build/cbgen" "$build/libcbgen.so.0.1" | awk '$2 == "=>" { print $3 }' |
   grep -vE '/(libc|libm|libdl|libpthread|librt|ld-linux[^/]*)\.so' | while read -r library; do

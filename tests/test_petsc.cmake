@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The PETSc plug-in, loaded by PETSc as users load it, on one rank and on two, on the fake driver: beside PETSc's own types.
 set(petsc_tests petsc_matrices petsc_products petsc_solvers petsc_parallel_matrices petsc_parallel_products
-    petsc_parallel_solvers petsc_without_driver petsc_bench petsc_from_python)
+    petsc_parallel_solvers petsc_without_driver petsc_bench petsc_bench_scaling petsc_from_python)
 if(NOT TARGET cbgen_petsc)
   foreach(name IN LISTS petsc_tests)
     cbgen_skipped_test(${name} "${CBGEN_PETSC_MISSING}")
@@ -36,8 +36,15 @@ set_tests_properties(petsc_without_driver PROPERTIES ENVIRONMENT "CBGEN_LIBCUDA=
                      PASS_REGULAR_EXPRESSION "cbgen: [^\n]*/none/libcuda.so.1")
 
 # The program that measures, which compares what it computes.
-add_custom_target(petsc_bench_for_tests ALL DEPENDS bench_petsc)
+add_custom_target(petsc_bench_for_tests ALL DEPENDS bench_petsc bench_petsc_scaling)
 add_test(NAME petsc_bench COMMAND bench_petsc ${petsc_options} -products 2 -iterations 3 generate:stencil7,n=5)
+if(MPI_C_FOUND)
+  add_test(NAME petsc_bench_scaling COMMAND ${MPIEXEC_EXECUTABLE} --oversubscribe ${MPIEXEC_NUMPROC_FLAG} 2
+           $<TARGET_FILE:bench_petsc_scaling> ${petsc_options} -products 2 -iterations 3 -weak 5 -strong 5)
+  set_tests_properties(petsc_bench_scaling PROPERTIES PROCESSORS 2)
+else()
+  cbgen_skipped_test(petsc_bench_scaling "this PETSc has no MPI")
+endif()
 
 # petsc4py is compiled for one PETSc and one Python: Debian's lies beside its PETSc.
 find_program(CBGEN_PETSC_PYTHON python3 PATHS /usr/bin NO_DEFAULT_PATH DOC "Python with the petsc4py of the PETSc that is found")

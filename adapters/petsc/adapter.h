@@ -127,14 +127,18 @@ PetscErrorCode cbp_options_read(Mat A, struct cbp_options *options);
 /* A operator of A or of its transpose, and of which state of A it is. */
 struct cbp_direction {
   cbgen_operator *op; /* NULL: none was made yet, or A has no entries */
-  PetscBool made;
+  PetscBool made, adds; /* adds: its form is y += A x */
   const void *data; /* the matrix's, which another matrix's may replace */
   PetscObjectState pattern, values;
   PetscInt entries;
   PetscInt count; /* how many operators there were: a solver belongs to one */
 };
 
-typedef enum { CBP_NAMED, CBP_BLOCK, CBP_PARALLEL } cbp_kind;
+typedef enum { CBP_NAMED, CBP_DIAGONAL, CBP_OFF_DIAGONAL, CBP_PARALLEL } cbp_kind;
+
+static inline PetscBool cbp_is_block(cbp_kind kind) {
+  return kind == CBP_DIAGONAL || kind == CBP_OFF_DIAGONAL ? PETSC_TRUE : PETSC_FALSE;
+}
 
 /* What hangs on a matrix. */
 struct cbp_matrix {
@@ -145,6 +149,7 @@ struct cbp_matrix {
   PetscErrorCode (*set_values_coo)(Mat, const PetscScalar[], InsertMode);
   struct cbp_options options;
   cbgen_context *context;
+  PetscBool context_adds; /* the context's option "form" is "add" */
   struct cbp_direction direction[2]; /* A, and its transpose */
   PetscObjectState blocks_seen;      /* of a parallel matrix: its state when its blocks' were last compared */
 };
@@ -166,7 +171,7 @@ PetscErrorCode cbp_multiply(Mat A, PetscBool transpose, Vec x, Vec y, Vec z);
 PetscErrorCode cbp_create_seqaij(Mat A);
 PetscErrorCode cbp_create_mpiaij(Mat A);
 
-/* A, of the parent type, becomes one of ours; `kind` CBP_BLOCK: without the name. */
+/* A, of the parent type, becomes one of ours; `kind` a block's: without the name. */
 PetscErrorCode cbp_adopt_seqaij(Mat A, cbp_kind kind, const struct cbp_options *options);
 PetscErrorCode cbp_adopt_mpiaij(Mat A, const struct cbp_options *options); /* NULL: those of its prefix; as above */
 PetscErrorCode cbp_release_block(Mat A); /* of the parent type without a trace of ours, if it was a block of ours */

@@ -18,7 +18,7 @@ static PetscErrorCode prepare(Mat A, PetscBool transpose) {
   PetscCall(PetscObjectStateGet((PetscObject)A, &state));
   PetscCall(MatMPIAIJGetSeqAIJ(A, &blocks[0], &blocks[1], NULL));
   for (int i = 0; i < 2; i++) {
-    PetscCall(cbp_adopt_seqaij(blocks[i], CBP_BLOCK, &m->options));
+    PetscCall(cbp_adopt_seqaij(blocks[i], i ? CBP_OFF_DIAGONAL : CBP_DIAGONAL, &m->options));
     PetscCall(cbp_matrix_of(blocks[i], &of_block));
     if (m->blocks_seen != state)
       for (int direction = 0; direction < 2; direction++) of_block->direction[direction].values = -1;

@@ -134,15 +134,23 @@ static PetscErrorCode set_options(cbgen_context *context, const struct cbp_optio
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode open_context(struct cbp_matrix *m) {
+static PetscErrorCode open_context(struct cbp_matrix *m, PetscBool adds) {
+  const char *const recipe = m->options.recipe;
   cbgen_context *context;
   PetscErrorCode status;
   PetscFunctionBegin;
-  if (m->context) PetscFunctionReturn(PETSC_SUCCESS);
+  if (m->context && m->context_adds == adds) PetscFunctionReturn(PETSC_SUCCESS);
+  cbgen_context_destroy(m->context); /* operators need none */
+  m->context = NULL;
   CBP_CHECK(cbgen_context_create(&context), "out of memory");
   status = set_options(context, &m->options);
+  if (!status && adds) {
+    (void)cbgen_set(context, "form", "add");
+    if (!*recipe || !strcmp(recipe, "auto")) (void)cbgen_set(context, "recipe", "merge");
+  }
   if (!status) m->context = context;
   if (status) cbgen_context_destroy(context);
+  m->context_adds = adds;
   PetscCall(status);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -188,13 +196,44 @@ static PetscErrorCode view_matrix(Mat A, PetscInt entries, cbgen_csr *csr) {
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode compile(struct cbp_matrix *m, const cbgen_csr *csr, PetscBool transpose, cbgen_operator **op) {
+static PetscErrorCode has_mostly_empty_rows(Mat A, PetscBool *mostly) {
+  const PetscInt *starts, *columns;
+  PetscInt rows, empty = 0;
+  PetscBool done;
+  PetscFunctionBegin;
+  PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &rows, &starts, &columns, &done));
+  for (PetscInt row = 0; done && row < rows; row++) empty += starts[row] == starts[row + 1];
+  *mostly = done && empty > rows / 2 ? PETSC_TRUE : PETSC_FALSE;
+  PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &rows, &starts, &columns, &done));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode compile_form(struct cbp_matrix *m, const cbgen_csr *csr, PetscBool transpose, PetscBool adds,
+                                   cbgen_operator **op, cbgen_status *failed) {
   const cbgen_request request = {.struct_size = sizeof request, .expected_products = m->options.expected_products,
                                  .values = (cbgen_values)m->options.values, .transpose = transpose,
                                  .specialise = (cbgen_specialise)m->options.specialise};
   PetscFunctionBegin;
-  PetscCall(open_context(m));
-  CBP_CHECK(cbgen_compile(m->context, csr, &request, op), cbgen_message(m->context));
+  PetscCall(open_context(m, adds));
+  *failed = cbgen_compile(m->context, csr, &request, op);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Few rows of an off-diagonal block have entries where subdomains are large: its product adds to what the diagonal
+ * block gave, and must not touch the other rows. Kernels of that form are in no family, so that without NVRTC the usual
+ * one has to do. */
+static PetscErrorCode compile(Mat A, struct cbp_matrix *m, const cbgen_csr *csr, struct cbp_direction *d,
+                              PetscBool transpose) {
+  cbgen_status failed = CBGEN_OK;
+  PetscFunctionBegin;
+  d->adds = PETSC_FALSE;
+  if (m->kind == CBP_OFF_DIAGONAL && !transpose) PetscCall(has_mostly_empty_rows(A, &d->adds));
+  PetscCall(compile_form(m, csr, transpose, d->adds, &d->op, &failed));
+  if (failed && d->adds) {
+    d->adds = PETSC_FALSE;
+    PetscCall(compile_form(m, csr, transpose, d->adds, &d->op, &failed));
+  }
+  CBP_CHECK(failed, cbgen_message(m->context));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -224,7 +263,7 @@ static PetscErrorCode make(Mat A, struct cbp_matrix *m, PetscBool transpose, str
   if (entries) {
     PetscCall(view_matrix(A, entries, &csr));
     if (d->op) PetscCall(renew(d->op, &csr));
-    else PetscCall(compile(m, &csr, transpose, &d->op));
+    else PetscCall(compile(A, m, &csr, d, transpose));
   }
   if (!keep) d->count++;
   d->made = PETSC_TRUE;
@@ -291,6 +330,10 @@ PetscErrorCode cbp_multiply(Mat A, PetscBool transpose, Vec x, Vec y, Vec z) {
   if (!op) {
     PetscCall(multiply_without_entries(y, z));
     PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (m->direction[transpose].adds && !y) {
+    PetscCall(VecSet(z, 0));
+    y = z;
   }
   PetscCall(cbp_device_enter());
   PetscCall(PetscLogGpuTimeBegin());

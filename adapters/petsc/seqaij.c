@@ -204,7 +204,7 @@ PetscErrorCode cbp_hand_over(Mat A, PetscBool *was_ours) {
   PetscFunctionBegin;
   *was_ours = PETSC_FALSE;
   PetscCall(cbp_matrix_of(A, &m));
-  if (!m || m->kind == CBP_BLOCK) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!m || cbp_is_block(m->kind)) PetscFunctionReturn(PETSC_SUCCESS);
   if (m->kind == CBP_PARALLEL) PetscCall(PetscObjectTypeCompare((PetscObject)A, CBP_MPIAIJ, was_ours));
   else PetscCall(PetscObjectTypeCompare((PetscObject)A, CBP_SEQAIJ, was_ours));
   if (!*was_ours) PetscFunctionReturn(PETSC_SUCCESS); /* it is handed over already */
@@ -278,7 +278,7 @@ PetscErrorCode cbp_adopt_seqaij(Mat A, cbp_kind kind, const struct cbp_options *
   if (!m) PetscCall(cbp_matrix_attach(A, kind, &m));
   if (options) m->options = *options;
   else PetscCall(cbp_options_read(A, &m->options));
-  if (kind == CBP_BLOCK) {
+  if (cbp_is_block(kind)) {
     take_products(A, m);
     PetscFunctionReturn(PETSC_SUCCESS);
   }
