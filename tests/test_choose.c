@@ -576,6 +576,17 @@ static void plain_matrices_get_what_they_are_made_for(void **state) {
   }
 }
 
+/* What takes as long by several recipes is planned so that each row is written once, by the trees, too. */
+static void ties_go_to_plain_recipes(void **state) {
+  static const char *const cases[][2] = {{"stencil7,n=12", "dia"}, {"stencil7,n=16", "dia"}, {"fe3,n=10", "blocks"}};
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const struct cb_choice choice = choice_of(cases[i][0], "NVIDIA H200");
+    assert_true(choice.is_trained);
+    assert_string_equal(choice.ranks[0].recipe, cases[i][1]);
+  }
+}
+
 static void one_recipe_is_planned(void **state) {
   struct cb_plan *plan;
   (void)state;
@@ -676,6 +687,7 @@ int main(void) {
       cmocka_unit_test(damaged_tables_are_not_used),
       cmocka_unit_test(recipes_are_those_of_the_search),
       cmocka_unit_test(plain_matrices_get_what_they_are_made_for),
+      cmocka_unit_test(ties_go_to_plain_recipes),
       cmocka_unit_test(one_recipe_is_planned),
       cmocka_unit_test(every_matrix_gets_a_plan),
       cmocka_unit_test(what_refuses_gives_way),

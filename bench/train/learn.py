@@ -133,10 +133,21 @@ def scores(trees, sample):
             for recipe, ns in enumerate(sample.model)]
 
 
+TIE, PLAIN = 30, ("dia", "blocks", "sell")  # as in analysis/choose/choose.c
+
+
+def order(scored):
+    """Recipes, the best first; of those that are as good as the best the first plain one before all. `scored`: by recipe; None:
+    the model has no time."""
+    ranked = sorted((score, recipe) for recipe, score in enumerate(scored) if score is not None)
+    tied = {recipe for score, recipe in ranked if score <= ranked[0][0] + TIE}
+    first = next((RECIPES.index(name) for name in PLAIN if RECIPES.index(name) in tied), None)
+    return sorted((recipe for _, recipe in ranked), key=lambda recipe: recipe != first)
+
+
 def choose(trees, sample):
     """The best recipe that plans; refused ones give way to the next, as in the library."""
-    ranked = sorted((score, recipe) for recipe, score in enumerate(scores(trees, sample)) if score is not None)
-    return next((recipe for _, recipe in ranked if sample.us[recipe]), None)
+    return next((recipe for recipe in order(scores(trees, sample)) if sample.us[recipe]), None)
 
 
 def loss(sample, recipe):
