@@ -166,6 +166,24 @@ static void refusals_say_what_would_be_gained(void **state) {
   }
 }
 
+/* All of x is copied as it lies where it fits and each column has a nonzero, unless a launch before is asked for. */
+static void takes_all_of_x(void **state) {
+  static const char matrix[] = "random,rows=40000,cols=900,per_row=11";
+  (void)state;
+  struct product whole = hot_of(matrix, "hot-columns=0"), gathered = hot_of(matrix, "hot-columns=900 hot-gather=on");
+  assert_null(array_of(&whole, "hot_column"));
+  assert_int_equal(constant(&whole, "kHot", -1), 900);
+  assert_int_equal(whole.plan->launches_count, 1);
+  assert_true(has(&whole, "vector_t(load_x(vectors, i))"));
+  assert_non_null(array_of(&gathered, "hot_column"));
+  assert_int_equal(gathered.plan->launches_count, 2);
+  struct product half = hot_of("random,rows=40000,cols=20000,per_row=40", ""); /* beyond half of the shared memory */
+  assert_int_equal(constant(&half, "kHot", -1), 20000);
+  assert_int_equal(half.plan->launches_count, 1);
+  struct product *const every[] = {&whole, &gathered, &half};
+  for (int i = 0; i < 3; i++) product_release(every[i]);
+}
+
 static void refuses_what_has_no_hot_columns(void **state) {
   (void)state;
   struct cb_diag message = {0};
@@ -389,6 +407,7 @@ int main(void) {
       cmocka_unit_test(takes_the_hottest),
       cmocka_unit_test(then_the_packed),
       cmocka_unit_test(packed_where_l2_is_small),
+      cmocka_unit_test(takes_all_of_x),
       cmocka_unit_test(refuses_what_has_no_hot_columns),
       cmocka_unit_test(refusals_say_what_would_be_gained),
       cmocka_unit_test(chooses_for_a_graph),

@@ -11,7 +11,8 @@
  * heaviest to the lightest, back and forth.
  *
  * A hot column saves a gather for each of its nonzeros and costs each thread block a copy. With `gather` a launch of
- * its own lays the entries side by side first, and thread blocks copy them as a stream: four f64 to a sector.
+ * its own lays the entries side by side first, and thread blocks copy them as a stream: four f64 to a sector. Where all
+ * of x fits and each column has a nonzero, places are columns: thread blocks copy x as it lies.
  *
  * That launch may lay the next columns by frequency side by side too: the packed columns. Where a product streams much
  * more than L2 holds, an entry stays there only if its sector is asked for often enough. In x, frequent entries share
@@ -427,6 +428,10 @@ static void build_slices(struct cb_region_builder *builder, struct state *state)
 }
 
 static void build_columns(struct cb_region_builder *builder, const struct state *state) {
+  if (state->at.whole) {
+    cb_region_section(builder, "whole");
+    return;
+  }
   const char *meaning =
       state->at.packed ? "the hot columns in order, then the packed ones" : "the hot columns, in order";
   cb_region_list(builder, "hot_column", meaning, state->at.hot + state->at.packed, state->at.column);
@@ -512,7 +517,8 @@ static void predict_several(struct cb_region_builder *builder, const struct stat
 /* Gathers that leave the multiprocessor share the way from L2 with the stream. */
 static void predict(struct cb_region_builder *builder, const struct state *state) {
   struct cb_cost *cost = &builder->region.cost;
-  const int64_t copied = state->at.gather ? cb_divide_up(state->at.hot * state->vector_bytes, 32) : state->at.hot;
+  const int side_by_side = state->at.gather || state->at.whole;
+  const int64_t copied = side_by_side ? cb_divide_up(state->at.hot * state->vector_bytes, 32) : state->at.hot;
   cost->sectors = state->csr->nnz - state->hot_nonzeros + state->blocks * copied;
   cost->work_ns = cb_plan_gather_ns(cost->sectors, builder->target) +
                   builder->region.bytes * 6 / 10 / builder->target->read_gb_per_s + state->at.miss_ns;

@@ -42,6 +42,14 @@ static struct choice weigh(const struct cb_column_counts *counts, const struct c
   return choice;
 }
 
+/* All columns, copied by a stream as gathered ones are, but without the launch. */
+static struct choice all_of(const struct cb_column_counts *counts, const struct cb_hot_shape *shape) {
+  const int64_t copies = cb_divide_up(shape->blocks * shape->vector_bytes, SECTOR_BYTES), cols = counts->cols;
+  return (struct choice){.columns = cols,
+                         .nonzeros = shape->csr->nnz,
+                         .saved_ns = cb_plan_gather_ns(shape->csr->nnz - cols * copies, shape->target)};
+}
+
 /* Why the best choice is none. */
 static enum cb_status refuse(const struct choice *best, const struct cb_hot_shape *shape, struct cb_diag *diag) {
   const long long hot = best->columns, held = best->nonzeros, all = shape->csr->nnz;
@@ -77,6 +85,15 @@ static enum cb_status choose_hot(struct cb_hot_columns *columns, const struct cb
   if (gather) best = gathered;
   columns->gather = gather;
   columns->hot = cb_smaller(asked ? asked : best.columns, counts->occupied);
+  const int64_t cols = shape->csr->cols;
+  const struct choice whole = all_of(counts, shape);
+  const int fits = cols <= room && counts->occupied == cols && shape->gather != CB_ON && !settings[HOT_PACKED];
+  columns->whole = fits && (asked ? asked >= cols : whole.saved_ns > best.saved_ns);
+  if (columns->whole) {
+    if (!asked) best = whole;
+    columns->gather = 0;
+    columns->hot = cols;
+  }
   if (!asked &&
       (best.nonzeros * 100 < shape->csr->nnz * settings[HOT_SHARE] || best.saved_ns < CB_COST_HOT_WORTH_NS))
     return refuse(&best, shape, diag);

@@ -17,7 +17,8 @@ struct cb_hot_range {
 
 struct cb_hot_columns {
   int64_t hot, packed, rest; /* occupied columns: hot ones, packed ones, others */
-  int gather;                /* a launch before lays hot and packed entries side by side */
+  int whole;  /* all columns that there are are hot, and copied as they lie */
+  int gather; /* a launch before lays hot and packed entries side by side */
   int32_t *place_of; /* by column: [0, hot) in the order of columns, [hot, hot + packed) by frequency; or CB_COLD */
   int32_t *column;   /* by place */
   struct cb_hot_range index, low, high; /* of nonzeros that are not hot: cb_hot_index, its 16 lower bits, those above */
