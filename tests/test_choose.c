@@ -531,7 +531,7 @@ static void damaged_tables_are_not_used(void **state) {
   for (const struct cb_choice_table *table = cb_choice_tables; table->model; table++) {
     assert_true(cb_choice_table_check(table));
     const struct cb_forest *forest = &table->forest;
-    assert_true(forest->nodes_count * sizeof *forest->nodes + forest->trees_count * sizeof *forest->trees <= 64 << 10);
+    assert_true(forest->nodes_count * sizeof *forest->nodes + forest->trees_count * sizeof *forest->trees <= 128 << 10);
   }
 }
 

@@ -76,7 +76,8 @@ def loses_little(samples):
         found = [s for s in samples if s.kind == kind]
         chosen = []
         for sample, scores in zip(found, library_scores(found)):
-            chosen.append(next(recipe for recipe in learn.order([score or None for score in scores]) if sample.us[recipe]))
+            order = learn.order([score or None for score in scores])
+            chosen.append(next(recipe for recipe in order if sample.us[recipe]))
         mean, worst = learn.summary([learn.loss(s, recipe) for s, recipe in zip(found, chosen)])
         print(f"{kind}: {len(found)} matrices, {100 * mean:.2f} % in the geometric mean, {100 * worst:.1f} % at worst")
         assert len(found) >= 100 and mean <= 0.015 and worst <= 0.25, "choices lose too much"

@@ -43,26 +43,9 @@ struct writer {
 
 int64_t cb_program_stride(int64_t rows) { return cb_round_up(rows, 32); }
 
-/* The most sums that any step has; behind products alone, or of all. */
-static int most_sums(struct writer *writer, int of_products) {
-  const struct cb_program *program = writer->request->program;
-  int most = program->basis && !of_products ? CB_MOST_RESULTS : 1;
-  for (int i = 0; i < program->sections_count; i++)
-    for (int k = -1; k < (of_products ? 0 : CB_MOST_STEPS); k++) {
-      const struct cb_section *section = &program->sections[i];
-      const int is_rows = k < 0 || section->steps[k].kind == CB_STEP_ROWS;
-      const char *text = k < 0 ? section->sums : section->steps[k].text;
-      if (!is_rows || !text) continue;
-      struct cb_statements *statements = cb_writer_parse(&writer->base, text);
-      if (cb_writer_sums(statements) > most) most = cb_writer_sums(statements);
-      cb_free(statements);
-    }
-  return most;
-}
-
-/* Of real numbers that they have. */
+/* Of real numbers that the most sums of any step have. */
 static const char *most_parts(struct writer *writer) {
-  return cb_writer_number(&writer->base, cb_type_parts(writer->request->sum) * most_sums(writer, 0));
+  return cb_writer_number(&writer->base, cb_type_parts(writer->request->sum) * cb_writer_most_sums(&writer->base, 0));
 }
 
 /* Whether a thread block has neighbouring virtual ones, up to `end_block`. */
@@ -806,7 +789,7 @@ static void add_kernel(struct writer *writer, struct cb_text *text) {
                                       : "0");
   cb_scope_placeholder(&scope, "products", products_text(writer));
   if (cb_program_has_heads(program)) cb_scope_section(&scope, "heads");
-  cb_scope_optional(&scope, "most_terms", cb_writer_number(&writer->base, most_sums(writer, 1)));
+  cb_scope_optional(&scope, "most_terms", cb_writer_number(&writer->base, cb_writer_most_sums(&writer->base, 1)));
   if (writer->product.is_scaled) cb_scope_section(&scope, "scaled");
   if (writer->product.has_carry) cb_scope_section(&scope, "carry");
   if (writer->fused) cb_scope_section(&scope, "fused");

@@ -125,6 +125,22 @@ void cb_writer_swap(struct cb_text *text, const struct cb_step *step) {
               step->to, step->to, step->from, step->from);
 }
 
+int cb_writer_most_sums(struct cb_writer *writer, int of_products) {
+  const struct cb_program *program = writer->program;
+  int most = program->basis && !of_products ? CB_MOST_RESULTS : 1;
+  for (int i = 0; i < program->sections_count; i++)
+    for (int k = -1; k < (of_products ? 0 : CB_MOST_STEPS); k++) {
+      const struct cb_section *section = &program->sections[i];
+      const int is_rows = k < 0 || section->steps[k].kind == CB_STEP_ROWS;
+      const char *text = k < 0 ? section->sums : section->steps[k].text;
+      if (!is_rows || !text) continue;
+      struct cb_statements *statements = cb_writer_parse(writer, text);
+      if (cb_writer_sums(statements) > most) most = cb_writer_sums(statements);
+      cb_free(statements);
+    }
+  return most;
+}
+
 void cb_writer_under(struct cb_text *text, const char *condition, const char *body) {
   cb_text_add(text, "    if (%s) {\n", condition);
   for (const char *end; *body; body = end) {

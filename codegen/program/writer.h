@@ -57,6 +57,9 @@ static inline const char *cb_writer_real(const struct cb_writer *writer) {
 
 /* What definitions need to know of numbers: section `complex`, and how a real one is called. */
 void cb_writer_add_part(const struct cb_writer *writer, struct cb_scope *scope);
+/* The most sums that any step of the program has; `of_products`: behind products alone. */
+int cb_writer_most_sums(struct cb_writer *writer, int of_products);
+
 /* Two vectors change places. */
 void cb_writer_swap(struct cb_text *text, const struct cb_step *step);
 

@@ -94,8 +94,8 @@
  * iteration goes on as it was. Else it begins anew from x, of which the true residual is as small as "cg" has it after
  * so many beginnings as that takes: unless the last one did not make it half as long, which is as far as x can come.
  *
- * `off`: the square of the difference. `slope`: p^T A p of the next direction, `best`: its true residual's square at the last
- * beginning, `age`: iterations since the last look, `keep`: 1 if the recurrences go on. */
+ * `off`: the square of the difference. `slope`: p^T A p of the next direction. `best`: the square of the true residual
+ * at the last beginning. `age`: iterations since the last look. `keep`: 1 if the recurrences go on. */
 #define LOOK                                                                                                     \
   "in rr, limit, slope; inout age; out go; age = age + 1; go = rr > limit ? (slope > 0 ? (age < 128 ? 0 : 1) : 1) : 1;"
 #define END_OR_GO_ON                                                                                             \
