@@ -178,6 +178,9 @@ static void what_has_no_meaning_is_refused(void **state) {
   struct bed bed = bed_of(complex_system_of("stencil5,n=4", SYMMETRIC), "recipe=sell");
   cbgen_solver *solver;
   (void)state;
+  const cbgen_solver_options pipelined = {.struct_size = sizeof pipelined, .program_form = "grid+pipelined"};
+  assert_int_equal(cbgen_solver_create(bed.op, "cg", &pipelined, &solver), CBGEN_ERROR_UNSUPPORTED);
+  assert_non_null(strstr(cbgen_operator_message(bed.op), "real numbers"));
   assert_int_equal(cbgen_solver_create(bed.op, "pagerank", NULL, &solver), CBGEN_ERROR_UNSUPPORTED);
   assert_non_null(strstr(cbgen_operator_message(bed.op), "'pagerank' has no meaning for complex numbers"));
   release(&bed);
