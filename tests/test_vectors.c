@@ -137,7 +137,7 @@ static void test_copied_by_option(void **state) {
 /* A recipe that takes several vectors in one pass wins where it would lose by one, whether plans are compared or a
  * profile says which. */
 static void test_auto(void **state) {
-  static const char *const matrix = "multiblock,blocks=12,n=30", *const searches[] = {"search=hopeful", "search=profile"};
+  static const char *const matrix = "multiblock,blocks=6,n=40", *const searches[] = {"search=hopeful", "search=profile"};
   (void)state;
   for (int i = 0; i < 2; i++) {
     char settings[80];
