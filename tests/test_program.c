@@ -335,6 +335,9 @@ static void fewer_meetings_pay_for_short_vectors(void **state) {
   (void)state;
   assert_ok(cb_target_find(&target, "sm_90", &diag));
   target.multiprocessors = 132;
+  const struct cb_program_size long_vectors = {
+      .target = &target, .threads = 256, .blocks = 132, .stored_bytes = 1 << 20, .vector_bytes = 1 << 30};
+  assert_false(cb_program_pipelining_pays(CB_PROGRAM_GRID, &long_vectors));
   for (int64_t rows = 1000; rows < 10000000; rows *= 6) {
     const struct cb_program_size size = {.target = &target, .threads = 256, .blocks = cb_divide_up(rows, (int64_t)256),
                                          .stored_bytes = 50 * rows, .vector_bytes = 8 * rows};
