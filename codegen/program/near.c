@@ -57,12 +57,11 @@ void cb_near_lines(struct cb_text *notes, struct cb_text *copies, const struct c
   }
 }
 
-void cb_near_arguments(struct cb_text *near, struct cb_text *watched, const struct cb_product_text *product) {
+void cb_near_arguments(struct cb_text *text, const struct cb_product_text *product, int watched) {
   struct parameter at;
-  for (const char *list = cb_text_string(&product->parameters); take_parameter(&list, &at);) {
-    cb_text_add(near, "near_%.*s, ", at.name_length, at.name);
-    cb_text_add(watched, "watched::%.*s{%.*s}, ", at.type_length, at.type, at.name_length, at.name);
-  }
+  for (const char *list = cb_text_string(&product->parameters); take_parameter(&list, &at);)
+    if (watched) cb_text_add(text, "watched::%.*s{%.*s}, ", at.type_length, at.type, at.name_length, at.name);
+    else cb_text_add(text, "near_%.*s, ", at.name_length, at.name);
 }
 
 int cb_near_count(const struct cb_product_text *product) {

@@ -23,8 +23,8 @@ enum cb_status cb_near_plan(int64_t *bytes, const struct cb_product_text *produc
  * as "near_" and the argument's name. */
 void cb_near_lines(struct cb_text *notes, struct cb_text *copies, const struct cb_product_text *product);
 
-/* Arguments of the product with those arrays, and of the one that notes what it reads. */
-void cb_near_arguments(struct cb_text *near, struct cb_text *watched, const struct cb_product_text *product);
+/* Arguments of the product with those arrays, or (`watched`) of the one that notes what it reads. */
+void cb_near_arguments(struct cb_text *text, const struct cb_product_text *product, int watched);
 
 /* How many arrays there are. */
 int cb_near_count(const struct cb_product_text *product);

@@ -51,6 +51,12 @@ static const char *most_parts(struct writer *writer) {
 /* Whether a thread block has neighbouring virtual ones, up to `end_block`. */
 static int has_neighbours(const struct writer *writer) { return writer->spread || writer->request->form.near; }
 
+/* The virtual thread block of a launch before which a thread block's own ones end. */
+static const char *end_of_blocks(struct writer *writer, int launch) {
+  return has_neighbours(writer) ? "end_block"
+                                : cb_writer_number(&writer->base, writer->request->launches[launch].blocks);
+}
+
 static int is_batch(const struct writer *writer) { return writer->request->form.kind == CB_PROGRAM_BATCH; }
 
 /* ---- vectors that are made where they are read */
@@ -153,10 +159,7 @@ static void add_loop(struct writer *writer, struct cb_text *text, struct cb_text
   cb_scope_placeholder(scope, "statements", cb_writer_keep(&writer->base, body));
   if (writer->aligned) {
     cb_scope_section(scope, "aligned");
-    cb_scope_placeholder(scope, "virtual_blocks",
-                         has_neighbours(writer)
-                             ? "end_block"
-                             : cb_writer_number(&writer->base, writer->request->launches[0].blocks));
+    cb_scope_placeholder(scope, "virtual_blocks", end_of_blocks(writer, 0));
   } else if (writer->spread) {
     cb_scope_section(scope, "listed");
   }
@@ -215,13 +218,12 @@ static void add_go(struct writer *writer, struct cb_text *text, const struct cb_
 }
 
 /* The same threads as in rows have the same rows: the last virtual thread block has the last row. */
-static const char *rows_loop(const struct writer *writer) {
-  return !writer->aligned      ? "for (int64_t row = first_row; row < kOrder; row += row_step) {"
-         : has_neighbours(writer) ? "for (int64_t row = kVirtualThreads * int64_t(first_block) + threadIdx.x % "
-                                    "kVirtualThreads; row < min(int64_t(kOrder), kVirtualThreads * int64_t(end_block)); "
-                                    "row += kVirtualThreads * int64_t(block_step)) {"
-                                  : "for (int64_t row = kVirtualThreads * int64_t(first_block) + threadIdx.x % "
-                                    "kVirtualThreads; row < kOrder; row += kVirtualThreads * int64_t(block_step)) {";
+static const char *rows_loop(struct writer *writer) {
+  if (!writer->aligned) return "for (int64_t row = first_row; row < kOrder; row += row_step) {";
+  return cb_arena_format(&writer->base.arena,
+                         "for (int64_t row = kVirtualThreads * int64_t(first_block) + threadIdx.x %% kVirtualThreads; "
+                         "row < %s; row += kVirtualThreads * int64_t(block_step)) {",
+                         has_neighbours(writer) ? "min(int64_t(kOrder), kVirtualThreads * int64_t(end_block))" : "kOrder");
 }
 
 /* Behind one that makes no vector of another all meet. */
@@ -472,10 +474,9 @@ static const char *when_heads(struct writer *writer) {
 
 /* Of the product whose arrays may lie in shared memory, or of the one that notes what it reads. */
 static const char *near_arguments(struct writer *writer, int watched) {
-  struct cb_text near = {0}, noted = {0};
-  cb_near_arguments(&near, &noted, &writer->product);
-  const char *arguments[] = {cb_writer_keep(&writer->base, &near), cb_writer_keep(&writer->base, &noted)};
-  return arguments[watched];
+  struct cb_text text = {0};
+  cb_near_arguments(&text, &writer->product, watched);
+  return cb_writer_keep(&writer->base, &text);
 }
 
 static const char *products_text(struct writer *writer) {
@@ -485,9 +486,7 @@ static const char *products_text(struct writer *writer) {
   for (int i = 0; i < request->launches_count; i++) {
     struct cb_scope scope = {0};
     if (i) cb_text_add_string(&text, "    meet_all(pointers, meeting, blocks);\n");
-    cb_scope_placeholder(&scope, "blocks",
-                         has_neighbours(writer) ? "end_block"
-                                                : cb_writer_number(&writer->base, request->launches[i].blocks));
+    cb_scope_placeholder(&scope, "blocks", end_of_blocks(writer, i));
     cb_scope_placeholder(&scope, "number", cb_writer_number(&writer->base, i));
     cb_scope_placeholder(&scope, "arrays", request->form.near ? near_arguments(writer, 0)
                                                               : cb_text_string(&writer->product.arguments[i]));
