@@ -11,24 +11,13 @@
  * PETSc's type and in parentheses how many times as fast ours is. y and the solutions are compared; the exit status is 1 when
  * they differ. */
 #include "base/memory.h"
+#include "bench/petsc_common.h"
 #include "frontend/read.h"
 
 #include <math.h>
-#include <petscksp.h>
-#include <petsctime.h>
 
-#if PETSC_VERSION_LT(3, 19, 0)
-#define PETSC_SUCCESS 0
-#endif
-#if PetscDefined(HAVE_CUDA)
-#define PETSCS_TYPE "aijcusparse"
-#else
-#define PETSCS_TYPE "aij"
-#endif
+enum { REPEATS = 5, COLUMNS = 4 };
 
-enum { REPEATS = 5, TYPES = 2, COLUMNS = 4 };
-
-static const char *const types[TYPES] = {PETSCS_TYPE, "aijcbgen"};
 static const char *const headings[COLUMNS] = {"MatMult", "cg/iteration", "cbgencg/iteration", "cg+gamg"};
 
 struct bench {
@@ -110,15 +99,6 @@ static PetscErrorCode read_matrix(const char *name, Mat *A) {
 
 /* ---- times, in seconds */
 
-static int later(const void *a, const void *b) {
-  return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
-}
-
-static double median(double *times) {
-  qsort(times, REPEATS, sizeof *times, later);
-  return times[REPEATS / 2];
-}
-
 static PetscErrorCode time_products(const struct bench *bench, Mat A, Vec x, Vec y, double *seconds) {
   double times[REPEATS];
   PetscReal norm;
@@ -133,7 +113,7 @@ static PetscErrorCode time_products(const struct bench *bench, Mat A, Vec x, Vec
     PetscCall(PetscTime(&end));
     times[i] = (end - begin) / (double)bench->products;
   }
-  *seconds = median(times);
+  *seconds = median(times, REPEATS);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -142,17 +122,9 @@ static PetscErrorCode time_solution(Mat A, KSPType type, PCType preconditioner, 
                                     double *seconds) {
   double times[REPEATS];
   KSP ksp;
-  PC pc;
   PetscInt done;
   PetscFunctionBeginUser;
-  PetscCall(KSPCreate(PetscObjectComm((PetscObject)A), &ksp));
-  PetscCall(KSPSetOperators(ksp, A, A));
-  PetscCall(KSPSetType(ksp, type));
-  PetscCall(KSPGetPC(ksp, &pc));
-  PetscCall(PCSetType(pc, preconditioner));
-  PetscCall(KSPSetTolerances(ksp, 1e-8, PETSC_DEFAULT, PETSC_DEFAULT, most ? most : 10000));
-  if (most) PetscCall(KSPSetNormType(ksp, KSP_NORM_NONE));
-  PetscCall(KSPSetFromOptions(ksp));
+  PetscCall(make_solver(A, type, preconditioner, most, &ksp));
   PetscCall(KSPSolve(ksp, b, x)); /* set-up */
   for (int i = 0; i < REPEATS; i++) {
     PetscLogDouble begin, end;
@@ -165,7 +137,7 @@ static PetscErrorCode time_solution(Mat A, KSPType type, PCType preconditioner, 
     times[i] = (end - begin) / (double)(most ? PetscMax(done, 1) : 1);
   }
   PetscCall(KSPDestroy(&ksp));
-  *seconds = median(times);
+  *seconds = median(times, REPEATS);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -9,21 +9,9 @@
  * preconditioner (-products, -iterations: how many back to back), and of a product's parts alone: the rank's own block,
  * the exchange of halo values, and all parts one after the other. What the product takes less than that is what runs
  * side by side. y is checked exactly, and the solutions are compared; the exit status is 1 when they are wrong. */
-#include <petscksp.h>
-#include <petsctime.h>
+#include "bench/petsc_common.h"
 
-#if PETSC_VERSION_LT(3, 19, 0)
-#define PETSC_SUCCESS 0
-#endif
-#if PetscDefined(HAVE_CUDA)
-#define PETSCS_TYPE "aijcusparse"
-#else
-#define PETSCS_TYPE "aij"
-#endif
-
-enum { REPEATS = 3, TYPES = 2 };
-
-static const char *const types[TYPES] = {PETSCS_TYPE, "aijcbgen"};
+enum { REPEATS = 3 };
 
 struct bench {
   PetscInt products, iterations, points;
@@ -134,10 +122,6 @@ static PetscErrorCode one_after_the_other(const struct parts *p) {
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static int later(const void *a, const void *b) {
-  return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
-}
-
 /* The clock of a rank whose GPU is idle: vectors' norms wait for it. */
 static PetscErrorCode read_clock(const struct parts *p, PetscLogDouble *now) {
   PetscReal norm;
@@ -162,24 +146,15 @@ static PetscErrorCode time_act(const struct parts *p, PetscErrorCode (*act)(cons
     PetscCall(read_clock(p, &end));
     each[i] = (end - begin) / (double)times;
   }
-  qsort(each, REPEATS, sizeof *each, later);
-  *seconds = each[REPEATS / 2];
+  *seconds = median(each, REPEATS);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode time_cg(const struct parts *p, Vec b, Vec x, PetscInt iterations, double *seconds) {
   double each[REPEATS];
   KSP ksp;
-  PC pc;
   PetscFunctionBeginUser;
-  PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
-  PetscCall(KSPSetOperators(ksp, p->all, p->all));
-  PetscCall(KSPSetType(ksp, KSPCG));
-  PetscCall(KSPGetPC(ksp, &pc));
-  PetscCall(PCSetType(pc, PCJACOBI));
-  PetscCall(KSPSetTolerances(ksp, 1e-8, PETSC_DEFAULT, PETSC_DEFAULT, iterations));
-  PetscCall(KSPSetNormType(ksp, KSP_NORM_NONE));
-  PetscCall(KSPSetFromOptions(ksp));
+  PetscCall(make_solver(p->all, KSPCG, PCJACOBI, iterations, &ksp));
   PetscCall(KSPSolve(ksp, b, x)); /* set-up */
   for (int i = 0; i < REPEATS; i++) {
     PetscLogDouble begin, end;
@@ -189,8 +164,7 @@ static PetscErrorCode time_cg(const struct parts *p, Vec b, Vec x, PetscInt iter
     each[i] = (end - begin) / (double)iterations;
   }
   PetscCall(KSPDestroy(&ksp));
-  qsort(each, REPEATS, sizeof *each, later);
-  *seconds = each[REPEATS / 2];
+  *seconds = median(each, REPEATS);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
