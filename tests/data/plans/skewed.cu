@@ -248,11 +248,11 @@ CBGEN_DEVICE sum_t sum_rows(Shared<sum_t, 256 * kItems> &sums, int own, int bits
 // Products 32 i + lane of the warp's chunk. All loads are in flight before the first is used.
 CBGEN_DEVICE void multiply_chunk(const Arrays &arrays, const Vectors &vectors, int tile, sum_t (&products)[kItems]) {
   const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
-  const index_t slots = 32 * (index_t(first_step(arrays, tile)) + kItems * warp) + lane;
-  const int base = kFirstColumn;
+  const int first = first_step(arrays, tile), base = kFirstColumn;
+  const index_t slots = 32 * (index_t(first) + kItems * warp) + lane;
   int columns[kItems];
   sum_t values[kItems];
-  const int steps = first_step(arrays, tile + 1) - first_step(arrays, tile) - kItems * warp;  // that the chunk has
+  const int steps = first_step(arrays, tile + 1) - first - kItems * warp;  // that the chunk has
   #pragma unroll
   for (int i = 0; i < kItems; i++) {
     columns[i] = i < steps ? base + column_offset(arrays, slots + 32 * i) : 0;
@@ -303,12 +303,9 @@ CBGEN_DEVICE void multiply_long(const Arrays &arrays, const Vectors &vectors, in
   constexpr int kBatch = 8;
   __shared__ Shared<sum_t, 8> warp_sums;
   const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
-  const index_t first = long_slot(arrays, block);
-  const int count = int(long_slot(arrays, block + 1) - first), base = kLongColumn;
-  const int row = kLongRow;
-  const int group = block < kSegments ? kCarryGroup : -1;
-  const int first_segment = group >= 0 ? carry_first(arrays, group) : 0;
-  const int last_segment = group >= 0 ? carry_first(arrays, group + 1) : 0;
+  const index_t first = long_slot(arrays, block), end = long_slot(arrays, block + 1);
+  const int base = kLongColumn, row = kLongRow;
+  const int count = int(end - first);
   sum_t sum = zero();
   for (int k = (int)threadIdx.x; k < count; k += 256 * kBatch) {
     int columns[kBatch];
@@ -323,6 +320,9 @@ CBGEN_DEVICE void multiply_long(const Arrays &arrays, const Vectors &vectors, in
     for (int i = 0; i < kBatch; i++)
       if (k + 256 * i < count) sum = add_product(sum, values[i], load_x(vectors, columns[i]));
   }
+  const int group = warp == 0 && block < kSegments ? kCarryGroup : -1;
+  const int first_segment = group >= 0 ? carry_first(arrays, group) : 0;
+  const int last_segment = group >= 0 ? carry_first(arrays, group + 1) : 0;
 #pragma unroll
   for (int step = 16; step > 0; step /= 2) sum = add(sum, shuffle_xor(sum, step));
   if (lane == 0) warp_sums[warp] = sum;

@@ -178,12 +178,13 @@ CBGEN_DEVICE sum_t add_batch(const Arrays &arrays, const Vectors &vectors, index
 CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thread_block) {
   const int lane = (int)threadIdx.x % 32, slice = 8 * thread_block + (int)threadIdx.x / 32;
   const int first = first_step(arrays, slice), base = first_column(arrays, slice);
-  const index_t slots = index_t(first) * 32 + lane;
-  const int most = first_step(arrays, slice + 1) - first;  // steps of the slice
+  const int end = first_step(arrays, slice + 1);
   const int log2 = lanes_log2(arrays, slice), lanes = 1 << log2;
   const int local_row = first_local_row(arrays, slice) + (lane >> log2);
-  const int row = row_of(arrays, local_row);  // early: nothing else waits for it
-  const int steps = (local_row_length(arrays, local_row) - lane % lanes + lanes - 1) >> log2;
+  const int row = row_of(arrays, local_row), length = local_row_length(arrays, local_row);
+  const index_t slots = index_t(first) * 32 + lane;
+  const int most = end - first;  // steps of the slice
+  const int steps = (length - lane % lanes + lanes - 1) >> log2;
   sum_t sum = add_batch(arrays, vectors, slots, base, 0, steps, most, zero());
   #pragma unroll
   for (int step = lanes / 2; step > 0; step /= 2) sum = add(sum, shuffle_xor(sum, step));
