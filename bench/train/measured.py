@@ -29,13 +29,27 @@ def times(record):
     return {entry["recipe"]: min(entry.get("halves", [entry["us"]])) for entry in record["recipes"] if entry.get("us")}
 
 
+def halves(record):
+    """{recipe: [microseconds, microseconds]}, two medians that share no measurement; empty where there are none."""
+    return {entry["recipe"]: entry["halves"] for entry in record["recipes"] if entry.get("us") and "halves" in entry}
+
+
 def luck(record):
     """What the fastest recipe of one half of the measurements loses in the other half, as a logarithm: no choice can be
     judged more finely than that. None where there are no halves."""
-    halves = [entry["halves"] for entry in record["recipes"] if entry.get("us") and "halves" in entry]
-    if len(halves) < 2:
+    known = list(halves(record).values())
+    if len(known) < 2:
         return None
-    return sum(math.log(min(halves, key=lambda h: h[a])[b] / min(h[b] for h in halves)) for a, b in ((0, 1), (1, 0))) / 2
+    return sum(math.log(min(known, key=lambda h: h[a])[b] / min(h[b] for h in known)) for a, b in ((0, 1), (1, 0))) / 2
+
+
+def loss_by_halves(record, recipe):
+    """What a recipe loses against the fastest of one half, both timed by the other half, as a logarithm: the fastest of several
+    times is too fast by luck, and this one's luck is not in the comparison. None where there are no halves of it."""
+    known = halves(record)
+    if recipe not in known:
+        return None
+    return sum(math.log(known[recipe][b] / min(known.values(), key=lambda h: h[a])[b]) for a, b in ((0, 1), (1, 0))) / 2
 
 
 def planned(record):
