@@ -541,6 +541,32 @@ static void damaged_tables_are_told(void **state) {
 
 /* ---- the choice */
 
+/* The first recipe where numbers `recipe` and `other` take longer than `merge` by so much, all others far longer. */
+static const char *ranked_first(int recipe, int64_t by, int other, int64_t other_by) {
+  enum { MERGE = 4, FAR = 5000 };
+  struct cb_choice_scores scores;
+  struct cb_choice_times model;
+  struct cb_choice choice;
+  for (int i = 0; i < CB_CHOICE_RECIPES; i++) {
+    scores.of[i] = 20000 + (i == recipe ? by : i == other ? other_by : i == MERGE ? 0 : FAR);
+    model.ns[i] = 1;
+  }
+  cb_choice_rank(&choice, &scores, &model);
+  assert_int_equal(choice.count, CB_CHOICE_RECIPES);
+  return choice.ranks[0].recipe;
+}
+
+static void a_tie_is_within_two_percent(void **state) {
+  (void)state;
+  assert_string_equal(ranked_first(3, 20, -1, 0), "sell"); /* 1.4 % */
+  assert_string_equal(ranked_first(3, 60, -1, 0), "merge");
+  assert_string_equal(ranked_first(7, 20, -1, 0), "merge"); /* cb is as good, and no better */
+  assert_string_equal(ranked_first(3, -40, -1, 0), "sell");
+  assert_string_equal(ranked_first(0, 20, 3, 10), "dia");
+  assert_string_equal(ranked_first(1, 20, 3, 10), "blocks");
+  assert_string_equal(ranked_first(0, 20, 1, -5), "dia");
+}
+
 static void recipes_are_those_of_the_search(void **state) {
   const struct cb_recipe *recipe;
   (void)state;
@@ -689,6 +715,7 @@ int main(void) {
       cmocka_unit_test(logarithms_are_inverse_and_ascend),
       cmocka_unit_test(leaves_are_added_up),
       cmocka_unit_test(damaged_tables_are_told),
+      cmocka_unit_test(a_tie_is_within_two_percent),
       cmocka_unit_test(recipes_are_those_of_the_search),
       cmocka_unit_test(plain_matrices_get_what_they_are_made_for),
       cmocka_unit_test(ties_go_to_plain_recipes),

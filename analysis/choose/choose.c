@@ -35,7 +35,8 @@ static int plain_one(const struct cb_choice_scores *scores, const struct cb_choi
   return NONE;
 }
 
-void cb_choice_rank(struct cb_choice *choice, const struct cb_choice_scores *scores, const struct cb_choice_times *model) {
+void cb_choice_rank(struct cb_choice *choice, const struct cb_choice_scores *scores,
+                    const struct cb_choice_times *model) {
   int64_t best = INT64_MAX;
   choice->count = 0;
   for (int i = 0; i < CB_CHOICE_RECIPES; i++)

@@ -19,9 +19,10 @@ struct cb_choice {
   } ranks[CB_CHOICE_RECIPES];
 };
 
-/* Puts the recipes in order: those with a time in the model by their scores, but first among those that are as good as the
- * best one whose rows are written once each. */
-void cb_choice_rank(struct cb_choice *choice, const struct cb_choice_scores *scores, const struct cb_choice_times *model);
+/* Puts the recipes in order: those with a time in the model by their scores, but first, if it is as good as the best,
+ * one whose rows are written once each. */
+void cb_choice_rank(struct cb_choice *choice, const struct cb_choice_scores *scores,
+                    const struct cb_choice_times *model);
 
 /* CB_ERR_MEMORY. The same for any number of threads. */
 enum cb_status cb_choose(struct cb_choice *choice, const struct cb_csr *csr, const struct cb_target *target,
