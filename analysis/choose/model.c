@@ -100,12 +100,13 @@ static int64_t sell_ns(const struct view *view) {
   return time_of(view, sell_cost(view, view->profile->nnz, &is_sorted), 1);
 }
 
-/* `taken` has `in` nonzeros; the others are left to sell, in turn. */
-static int64_t with_rest(const struct view *view, struct cb_cost taken, int64_t in) {
+/* `taken` has `in` nonzeros; the others are left to sell, in turn, where each keeps so many slots: one, or those of its
+ * slice, where whole rows are left here and there. */
+static int64_t with_rest(const struct view *view, struct cb_cost taken, int64_t in, int slots) {
   const int64_t left = view->profile->nnz - in;
   int apart = 0; /* sorted rows and segments have no turn, and a launch of their own */
   if (left > 0) {
-    const struct cb_cost rest = sell_cost(view, left, &apart);
+    const struct cb_cost rest = sell_cost(view, cb_smaller(left * slots, view->profile->nnz), &apart);
     taken.bytes += rest.bytes;
     taken.sectors += rest.sectors;
     taken.chain_ns += apart ? rest.chain_ns : CB_COST_BATCH_NS;
@@ -134,17 +135,20 @@ static int64_t dia_ns(const struct view *view) {
                                .work_ns =
                                    profile->rows * count * CB_COST_DIA_LOAD_PS / view->target->multiprocessors / 1000,
                                .stream_percent = CB_COST_DIA_PERCENT};
-  return with_rest(view, cost, inside);
+  return with_rest(view, cost, inside, 1);
 }
 
 /* The bytes of fewest among sizes of tiles that are full enough, and the size; 0: none is. */
 static int64_t tile_bytes(const struct view *view, struct cb_tile_size *size) {
   enum { FULL_PERCENT = 84 };
   const struct cb_choice_profile *profile = view->profile;
+  const int64_t mean = profile->nnz / cb_larger(1, profile->rows);
+  const int is_dense = mean * 100 >= profile->cols * FULL_PERCENT; /* of rows that are too long for the sample, too */
   int64_t least = 0;
   for (int i = 0; i < CB_TILE_SIZES; i++) {
     const int64_t area = cb_tile_area(cb_tile_sizes[i]),
-                  tiles = cb_proportion(profile->tiles[i], profile->nnz, profile->in_tiles[i]);
+                  tiles = is_dense ? cb_divide_up(profile->rows * profile->cols, area)
+                                   : cb_proportion(profile->tiles[i], profile->nnz, profile->in_tiles[i]);
     if (!tiles || profile->nnz * 100 < tiles * area * FULL_PERCENT) continue;
     if (!cb_tiles_are_enough(cb_tile_sizes[i], tiles, view->target)) continue;
     const int64_t bytes = tiles * (area * view->value + 2 + (tiles * area > profile->nnz));
@@ -159,7 +163,7 @@ static int64_t blocks_ns(const struct view *view) {
   const struct cb_choice_profile *profile = view->profile;
   struct cb_tile_size size = {1, 1, {0}};
   const int64_t bytes = tile_bytes(view, &size);
-  if (!bytes || !profile->sampled) return REFUSED;
+  if (!bytes) return REFUSED;
   int64_t lanes = 1; /* for a block row: as sell, by blocks */
   const int64_t block_rows = cb_divide_up(profile->rows, size.rows),
                 mean = profile->nnz / cb_tile_area(size) / block_rows;
@@ -175,18 +179,24 @@ static int64_t blocks_ns(const struct view *view) {
 }
 
 static int64_t patterns_ns(const struct view *view) {
+  enum { MOST_PATTERNS = 255, MOST_OFFSETS = 64 };
   const struct cb_choice_profile *profile = view->profile;
   const int64_t known = profile->pattern_few + profile->pattern_many;
   if (known * 2 < profile->sampled || !known) return REFUSED;
   const int single = profile->unknowns == 1;
   const int64_t area = profile->unknowns * profile->unknowns;
-  const int64_t inside = cb_smaller(view->short_nonzeros, all_of(view, known));
+  /* of more patterns or offsets than there is room for, about that part; what is left then are rows here and there */
+  const int64_t patterns = cb_larger(profile->patterns, MOST_PATTERNS);
+  const int64_t offsets = cb_larger(profile->pattern_offsets, MOST_OFFSETS);
+  const int has_room = patterns == MOST_PATTERNS && offsets == MOST_OFFSETS;
+  const int64_t of_patterns = cb_proportion(all_of(view, known), MOST_PATTERNS, patterns);
+  const int64_t inside = cb_smaller(view->short_nonzeros, cb_proportion(of_patterns, MOST_OFFSETS, offsets));
   const struct cb_cost cost = {.bytes = inside * view->value + profile->rows / profile->unknowns * 2,
                                .sectors = view->wide_sectors,
                                .chain_ns =
                                    (1 + cb_divide_up(profile->pattern_offsets, batch_of(area))) * CB_COST_BATCH_NS,
                                .stream_percent = single ? CB_COST_PATTERNS_ROWS_PERCENT : CB_COST_PATTERNS_PERCENT};
-  return with_rest(view, cost, inside);
+  return with_rest(view, cost, inside, has_room ? 1 : LANES);
 }
 
 static int64_t merge_ns(const struct view *view) {
@@ -231,18 +241,23 @@ static int64_t hot_ns(const struct view *view) {
   enum { HOT_BIN = 7, SHARED = 128 << 10, INDEX_BYTES = 3 };
   const struct cb_choice_profile *profile = view->profile;
   const int64_t blocks = view->target->multiprocessors;
-  const struct frequent hot = frequent_columns(view, HOT_BIN, SHARED / view->vector);
-  const int64_t saved = cb_plan_gather_ns(hot.nonzeros - hot.columns * blocks * view->vector / SECTOR, view->target);
+  const int64_t sector_of_block = blocks * view->vector / SECTOR;
+  struct frequent hot = frequent_columns(view, HOT_BIN, SHARED / view->vector);
+  /* all of x, where shared memory has room and the sample says that all of it is read */
+  const int is_whole = profile->cols * view->vector <= view->target->shared_per_block &&
+                       (profile->columns << profile->column_share) * 8 >= profile->cols * 7;
+  if (is_whole) hot = (struct frequent){profile->cols, profile->nnz};
+  const int64_t saved = cb_plan_gather_ns(hot.nonzeros - hot.columns * sector_of_block, view->target);
   if (hot.nonzeros * 4 < profile->nnz || saved < CB_COST_HOT_WORTH_NS) return REFUSED;
-  const int64_t sectors = profile->nnz - hot.nonzeros + hot.columns * blocks * view->vector / SECTOR;
+  const int64_t sectors = profile->nnz - hot.nonzeros + hot.columns * sector_of_block;
   const int64_t bytes = profile->nnz * (view->value + INDEX_BYTES) + profile->rows * 2;
   return time_of(view,
                  (struct cb_cost){.bytes = bytes,
                                   .sectors = sectors,
                                   .work_ns = cb_plan_gather_ns(sectors, view->target) +
                                              bytes * 6 / 10 / view->target->read_gb_per_s,
-                                  .tail_ns = CB_COST_HOT_WORTH_NS + CB_COST_HOT_PREPARE_NS},
-                 2);
+                                  .tail_ns = CB_COST_HOT_WORTH_NS + (is_whole ? 0 : CB_COST_HOT_PREPARE_NS)},
+                 is_whole ? 1 : 2);
 }
 
 static int64_t phases_ns(const struct view *view) {
@@ -276,7 +291,7 @@ static int64_t slices_ns(const struct view *view) {
                                           view->target->multiprocessors / 1000,
                                .tail_ns = CB_COST_SLICES_NS,
                                .stream_percent = CB_COST_SLICES_PERCENT};
-  return with_rest(view, cost, inside);
+  return with_rest(view, cost, inside, 1);
 }
 
 /* Sub-blocks of 16 of a panel's columns, of which nothing is stored but columns and places. */
