@@ -251,13 +251,13 @@ static void thread_blocks_are_wide_where_there_are_many(void **state) {
 
 /* ---- products */
 
-/* y of one product on the host, of the matrix's own values. */
-static double *product_on_host(const struct product *product) {
+/* y of one product on the host, of the matrix's own values; `whole_numbers`: x has such. */
+static double *product_on_host(const struct product *product, int whole_numbers) {
   struct cb_host_options options;
   struct cb_diag diag = {0};
   const int64_t rows = product->csr->rows;
   double *x = malloc((size_t)rows * sizeof *x), *y = calloc((size_t)rows, sizeof *y);
-  for (int64_t i = 0; i < rows; i++) x[i] = cb_selftest_x((uint64_t)i);
+  for (int64_t i = 0; i < rows; i++) x[i] = whole_numbers ? (double)(i * 7 % 31 - 15) : cb_selftest_x((uint64_t)i);
   const struct cb_verify_case one = {product->csr,     product->plan,  product->assignment,
                                      &product->source, &product->blob, "test"};
   const struct cb_trace_product traced = {.x = x, .y = y, .alpha = 1, .blob = &product->blob, .seed = 1};
@@ -270,22 +270,27 @@ static double *product_on_host(const struct product *product) {
   return y;
 }
 
-static void bits_are_those_of_the_whole_matrix(void **state) {
+/* Layout blocks has its own order of terms where it stores half: sums are the same where they are exact. */
+static void sums_are_those_of_the_whole_matrix(void **state) {
   (void)state;
-  static const char *const cases[][2] = {
-      {"stencil7,n=7", "recipe=dia"},
-      {"stencil27,n=5", "recipe=dia"},
-      {"diagonals,n=300,count=9,spread=70,fill=0.8", "recipe=dia dia-fill=0"},
-      {"fe3,n=4", "recipe=blocks"},
-      {"fe3,n=4", "recipe=blocks block-lanes=4 block-fill=20 block-size=4x4"},
-      {"dense,rows=41,cols=41", "recipe=blocks"},
+  static const struct {
+    const char *matrix, *settings;
+    int whole_numbers;
+  } cases[] = {
+      {"stencil7,n=7", "recipe=dia", 0},
+      {"stencil27,n=5", "recipe=dia", 0},
+      {"diagonals,n=300,count=9,spread=70,fill=0.8", "recipe=dia dia-fill=0", 0},
+      {"fe3,n=4,values=integers", "recipe=blocks", 1},
+      {"fe3,n=4,values=integers", "recipe=blocks block-lanes=4 block-fill=20 block-size=4x4", 1},
+      {"dense,rows=41,cols=41,values=integers", "recipe=blocks", 1},
   };
   for (size_t m = 0; m < sizeof cases / sizeof *cases; m++) {
     char settings[128];
-    snprintf(settings, sizeof settings, "%s " HALF, cases[m][1]);
-    struct product whole = symmetric_product(cases[m][0], cases[m][1], CB_SYMMETRIC_ON);
-    struct product half = symmetric_product(cases[m][0], settings, CB_SYMMETRIC_ON);
-    double *expected = product_on_host(&whole), *got = product_on_host(&half);
+    snprintf(settings, sizeof settings, "%s " HALF, cases[m].settings);
+    struct product whole = symmetric_product(cases[m].matrix, cases[m].settings, CB_SYMMETRIC_ON);
+    struct product half = symmetric_product(cases[m].matrix, settings, CB_SYMMETRIC_ON);
+    double *expected = product_on_host(&whole, cases[m].whole_numbers);
+    double *got = product_on_host(&half, cases[m].whole_numbers);
     assert_true(half.plan->regions[0].mirrored > 0);
     assert_memory_equal(got, expected, (size_t)whole.csr->rows * sizeof *got);
     free(expected);
@@ -293,6 +298,25 @@ static void bits_are_those_of_the_whole_matrix(void **state) {
     product_release(&whole);
     product_release(&half);
   }
+}
+
+/* A node within a grid of six in each direction: the farthest below comes first, then the farthest above, and the
+ * main diagonal last. At the grid's corner there is nothing below. */
+static void mirrored_blocks_take_turns(void **state) {
+  (void)state;
+  static const int apart[] = {43, 42, 41, 37, 36, 35, 31, 30, 29, 7, 6, 5, 1}, corner[] = {43, 42, 37, 36, 7, 6, 1, 0};
+  enum { N = 6, NODE = 2 * (N * N + N + 1), SLICE = NODE / 32, PAIRS = sizeof apart / sizeof *apart };
+  struct product product = symmetric_product("fe3,n=6", "recipe=blocks block-lanes=1 " HALF, CB_SYMMETRIC_ON);
+  const int64_t first = 32 * element(&product, "first_step", SLICE) + NODE % 32;
+  const int64_t base = element(&product, "first_column", SLICE);
+  for (int turn = 0; turn <= 2 * PAIRS; turn++) {
+    const int64_t expected = turn == 2 * PAIRS ? NODE : turn % 2 ? NODE + apart[turn / 2] : NODE - apart[turn / 2];
+    assert_int_equal(base + element(&product, "column_offset", first + 32 * turn), expected);
+    assert_int_equal(element(&product, "value_place", first + 32 * turn) % 2, expected > NODE);
+  }
+  for (int turn = 0; turn < 8; turn++)
+    assert_int_equal(element(&product, "column_offset", 32 * turn), corner[turn]);
+  product_release(&product);
 }
 
 /* Of new values only those on and below the main diagonal count, also in what is not mirrored. */
@@ -389,7 +413,8 @@ int main(void) {
       cmocka_unit_test(mirrored_entries_have_the_slots_of_their_images),
       cmocka_unit_test(what_has_no_image_is_stored),
       cmocka_unit_test(thread_blocks_are_wide_where_there_are_many),
-      cmocka_unit_test(bits_are_those_of_the_whole_matrix),
+      cmocka_unit_test(sums_are_those_of_the_whole_matrix),
+      cmocka_unit_test(mirrored_blocks_take_turns),
       cmocka_unit_test(new_values_of_the_lower_triangle_count),
       cmocka_unit_test(products_of_all_shapes),
   };
