@@ -226,8 +226,6 @@ static void what_is_not_done_is_declined(void **state) {
   } cases[] = {{"recipe=sell type=c128 vectors=4", "several vectors at once"},
                {"recipe=sell type=c64 semiring=min-plus", "other semirings than plus-times"},
                {"recipe=sell type=c64 atomics=on", "atomics"},
-               {"recipe=dia type=c64 symmetric=on", "symmetric storage"},
-               {"recipe=dia type=c64 symmetric=skew", "symmetric storage"},
                {"recipe=cb type=c128", "the cb layout multiplies real numbers only: 'type' is c128"}};
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
     struct cb_diag diag = {0};

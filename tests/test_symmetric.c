@@ -76,7 +76,8 @@ static void broken_promises_are_refused(void **state) {
        CB_SYMMETRIC_OFF},
       {"tridiagonal,n=20", "symmetric=skew values=fixed", "the matrix is not skew-symmetric", CB_SYMMETRIC_ON},
       {"tridiagonal,n=20", "symmetric=on values=fixed", "entry (0, 1), counted from 0, is", CB_SYMMETRIC_SKEW},
-      {"tridiagonal,n=20", "check-symmetry=on", "option 'symmetric' must be on or skew", CB_SYMMETRIC_ON},
+      {"tridiagonal,n=20", "check-symmetry=on", "option 'symmetric' must be on, skew or hermitian", CB_SYMMETRIC_ON},
+      {"tridiagonal,n=20", "symmetric=hermitian", "hermitian with types of complex numbers only", CB_SYMMETRIC_ON},
       {"tridiagonal,n=20", "symmetric=skew semiring=max-times", "skew with semiring plus-times only", CB_SYMMETRIC_ON},
   };
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
@@ -234,8 +235,8 @@ static void what_has_no_image_is_stored(void **state) {
 static void thread_blocks_are_wide_where_there_are_many(void **state) {
   (void)state;
   static const struct words cases[] = {
-      {"stencil7,n=20", "recipe=dia " HALF, {"kStored = 4", "value_cached"}, {"kThreads = 512", "-stored_value"}},
-      {"stencil7,n=20", "recipe=dia " SKEW " dia-threads=1024", {"kThreads = 1024", "-stored_value"}, {0}},
+      {"stencil7,n=20", "recipe=dia " HALF, {"kStored = 4", "value_cached"}, {"kThreads = 512", "negative(stored_value)"}},
+      {"stencil7,n=20", "recipe=dia " SKEW " dia-threads=1024", {"kThreads = 1024", "negative(stored_value)"}, {0}},
       {"stencil7,n=52", "recipe=dia " HALF, {"kThreads = 512"}, {0}},
       {"stencil7,n=52",
        "recipe=dia dia-threads=1024",
@@ -346,7 +347,7 @@ static void new_values_of_the_lower_triangle_count(void **state) {
 static const enum cb_symmetry_option kinds[] = {CB_SYMMETRIC_ON, CB_SYMMETRIC_SKEW};
 static const char *const kind_names[] = {"on", "skew"};
 
-enum { REAL_TYPES = CB_PRECISION_C128 }; /* complex ones are not stored so */
+enum { REAL_TYPES = CB_PRECISION_C128 }; /* those before it; complex ones have cases of their own */
 
 /* Values of a promise are anything above the main diagonal while they may change. */
 static void add(struct kernel_batch *batch, int shape, const char *settings, int number) {
@@ -401,6 +402,72 @@ static void products_of_all_shapes(void **state) {
   assert_true(batch.done > 250);
 }
 
+/* A complex matrix of which the promise holds, as far as anybody looks at it. */
+static struct cb_csr complex_matrix(const char *shape, enum cb_symmetry_option symmetry) {
+  struct cb_csr csr = symmetrised(matrix_of(shape), CB_SYMMETRIC_OFF);
+  struct cb_diag diag = {0};
+  uint64_t seed = 5;
+  assert_ok(cb_csr_make_complex(&csr, &diag));
+  for (int64_t k = 0; k < csr.nnz; k++) csr.values[2 * k + 1] = (double)(draw(&seed) >> 12) * 0x1p-51 - 1;
+  cb_symmetry_mirror_values(csr.values, &csr, symmetry);
+  return csr;
+}
+
+static const enum cb_symmetry_option complex_kinds[] = {CB_SYMMETRIC_ON, CB_SYMMETRIC_SKEW, CB_SYMMETRIC_HERMITIAN};
+
+static void complex_products(void **state) {
+  (void)state;
+  static const char *const cases[][2] = {
+      {"stencil7,n=7", "recipe=dia"},
+      {"diagonals,n=300,count=9,spread=70,fill=0.8", "recipe=dia dia-fill=0"},
+      {"fe3,n=4", "recipe=blocks"},
+      {"block,blocks_r=30,r=2,c=2,per_row=3", "recipe=blocks block-fill=20 block-size=2x2"},
+      {"random,rows=60,cols=60,density=0.1", "recipe=sell"}, /* stores both triangles */
+  };
+  static const char *const words[] = {"on", "skew", "hermitian"};
+  struct cb_verify_options options;
+  struct kernel_batch batch;
+  cb_verify_options_default(&options);
+  options.host.compiler = fast_compiler();
+  options.host.optimize = options.host.debug = 0;
+  options.orders = 2;
+  open_batch(&batch, &options);
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
+    for (int i = 0; i < 12; i++) {
+      struct kernel *kernel = next_kernel(&batch);
+      struct cb_options chosen;
+      snprintf(kernel->name, sizeof kernel->name, "%s symmetric-storage=on symmetric=%s type=%s conjugate=%s", cases[c][1],
+               words[i % 3], i / 3 % 2 ? "c64" : "c128", i / 6 ? "on" : "off");
+      set_options(&chosen, kernel->name);
+      kernel->csr = complex_matrix(cases[c][0], complex_kinds[i % 3]);
+      add_kernel(&batch, &chosen);
+    }
+  close_batch(&batch);
+  assert_int_equal(batch.failures, 0);
+}
+
+/* What is seen of fixed complex values, and where in a Hermitian matrix one is another than was promised. */
+static void complex_values_show_what_they_are(void **state) {
+  (void)state;
+  for (int i = 0; i < 3; i++) {
+    struct cb_csr csr = complex_matrix("stencil5,n=12", complex_kinds[i]);
+    struct product product = product_of_matrix(csr, "recipe=dia type=c128 " STORED "values=fixed");
+    assert_int_equal(product.plan->symmetry, complex_kinds[i]);
+    assert_string_equal(fact(&product, cb_symmetry_section(complex_kinds[i])), "2");
+    product_release(&product);
+  }
+  struct cb_diag diag = {0};
+  struct cb_csr csr = complex_matrix("tridiagonal,n=20", CB_SYMMETRIC_HERMITIAN);
+  assert_ok(plan_status(&csr, "recipe=dia type=c128 symmetric=hermitian check-symmetry=on", "sm_90", &diag));
+  csr.values[2 * 1 + 1] = 7; /* entry (0, 1) */
+  assert_int_equal(plan_status(&csr, "recipe=dia type=c128 symmetric=hermitian check-symmetry=on", "sm_90", &diag),
+                   CB_ERR_ARGUMENT);
+  if (!strstr(diag.message, "not Hermitian, as option 'symmetric' says: entry (0, 1), counted from 0, is (") ||
+      !strstr(diag.message, ", 7), and entry (1, 0) ("))
+    fail_msg("'%s'", diag.message);
+  cb_csr_release(&csr);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(fixed_values_show_what_they_are),
@@ -417,6 +484,8 @@ int main(void) {
       cmocka_unit_test(mirrored_blocks_take_turns),
       cmocka_unit_test(new_values_of_the_lower_triangle_count),
       cmocka_unit_test(products_of_all_shapes),
+      cmocka_unit_test(complex_products),
+      cmocka_unit_test(complex_values_show_what_they_are),
   };
   return cmocka_run_group_tests_name("symmetric", tests, NULL, NULL);
 }

@@ -447,15 +447,15 @@ static void build_columns(struct cb_region_builder *builder, struct state *state
 
 /* Elements by slot, behind those of the column offsets. */
 static void build_places(struct cb_region_builder *builder, const struct state *state) {
+  const char *section = cb_symmetry_section((enum cb_symmetry_option)builder->options->symmetric);
   if (!is_mirrored(state)) return;
   cb_region_by_slot(builder, "value_place", "twice where a slot's block has its values; odd: its mirror image has",
                     (struct cb_slot_elements){.first = state->steps * LANES,
                                               .count = state->steps * LANES,
                                               .largest = 2 * state->own.steps * LANES - 1});
   cb_region_section(builder, "mirrored");
-  if (builder->options->symmetric == CB_SYMMETRIC_SKEW) cb_region_section(builder, "negated");
-  cb_region_fact(builder, builder->options->symmetric == CB_SYMMETRIC_SKEW ? "negated" : "mirrored", "%lld",
-                 (long long)(state->blocks - state->own.start[state->block_rows]));
+  cb_region_section(builder, section);
+  cb_region_fact(builder, section, "%lld", (long long)(state->blocks - state->own.start[state->block_rows]));
 }
 
 /* Nonzeros in blocks above the main diagonal. */
