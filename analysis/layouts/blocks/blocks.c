@@ -10,9 +10,10 @@
  *
  * Symmetric storage (plan/symmetry.h): square blocks above the main diagonal are not stored. Every block of a local row
  * has its column offset as ever, and the place of its values: a slot among those of the blocks that are stored, slice
- * by slice, with those of each local row in the order of columns, and a bit that says that the block there is the mirror
- * image, to be turned. So all but the second reads are whole lines; on a mesh neighbours' images are neighbours, and the
- * second read is from L2, as long as it comes soon: so a row takes its blocks in turns (turn_of), not by columns.
+ * by slice, with those of each local row in the order of columns, and a bit that says that the block there is the
+ * mirror image, to be turned. So all but the second reads are whole lines; on a mesh neighbours' images are neighbours,
+ * and the second read is from L2, as long as it comes soon: so a row takes its blocks in turns (turn_of), not by
+ * columns.
  *
  * How to read it: blocks_plan near the end calls the passes in order. All of them walk along block rows as tiles.h
  * does.
@@ -315,9 +316,9 @@ static int64_t own_slot_in(const struct state *state, int64_t block_row, int64_t
   return own_slot(state, block_row, low);
 }
 
-/* The turn of block `k` of a local row. Where blocks are mirrored, the farthest below the main diagonal is followed by the
- * farthest above, and so on: a block and its mirror image are read by rows that are at about the same turn then, so that
- * the second read still finds in L2 what the first brought. Read by columns, most of it would be gone. */
+/* The turn of block `k` of a local row. Where blocks are mirrored, the farthest below the main diagonal is followed by
+ * the farthest above, and so on: a block and its mirror image are read by rows that are at about the same turn then, so
+ * that the second read still finds in L2 what the first brought. Read by columns, most of it would be gone. */
 static int64_t turn_of(const struct state *state, int64_t block_row, int64_t column, int64_t k) {
   if (!is_mirrored(state)) return k;
   const int64_t all = state->count[block_row], own = own_blocks(state, block_row);
@@ -358,10 +359,10 @@ static int64_t count_runs(const struct state *state) {
   return cb_proportion(runs, state->slices, some);
 }
 
-/* A run's images reach over a sector more. Of the sectors of all blocks a quarter is as much as half storage gains
- * (finite elements of 80^3 nodes: 193 us, and 243 of the whole, with a tenth). */
+/* A run's images reach over a sector more. Half storage gains while these are not much more than a third of the sectors
+ * of all blocks: finite elements of 80^3 nodes, where they are a tenth, take 193 us, and 243 as a whole. */
 static int runs_are_long(const struct state *state, int64_t value_bytes) {
-  enum { SECTOR = 32, PART = 4 };
+  enum { SECTOR = 32, PART = 3 };
   return state->own.runs * SECTOR * PART <= state->blocks * value_bytes;
 }
 

@@ -444,8 +444,8 @@ static int64_t rows_at_strides(const struct state *state, const struct cb_region
   return groups ? cb_divide_up(strides, groups) : cb_smaller(strides, SEVERAL);
 }
 
-/* By hand, 27 points on 140^3 points took 101.6 us, and 124 with a row for each thread; 7 points on 220^3 126.7 and 133.
- * Results are the same bits. */
+/* By hand, 27 points on 140^3 points took 101.6 us, and 124 with a row for each thread; 7 points on 220^3 126.7 and
+ * 133. Results are the same bits. */
 static void find_strides(struct state *state, const struct cb_region_builder *builder) {
   enum { THREADS = 768, MANY_THREADS = 896, MANY = 16, WAVE = 4, NONE = 1 };
   const int64_t asked = builder->settings[DIA_STRIDE], rows = state->csr->rows;
@@ -705,8 +705,8 @@ static int64_t loads_of_x(const struct state *state) {
   return state->csr->rows * most_loads(chains, chains->count) / chains->rows;
 }
 
-/* Values that a thread block reads for each of its threads' rows where others are mirrored: each of its own, and those of
- * rows of others. */
+/* Values that a thread block reads for each of its threads' rows where others are mirrored: each of its own, and those
+ * of rows of others. */
 static int64_t block_values(const struct state *state) {
   int64_t values = (int64_t)state->own * state->threads;
   for (int i = 0; i < state->own; i++) {
