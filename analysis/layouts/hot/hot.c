@@ -530,9 +530,10 @@ static void predict(struct cb_region_builder *builder, const struct state *state
 
 static void choose_shape(struct state *state, const int64_t *settings, const struct cb_target *target) {
   const int64_t slots = state->csr->nnz + state->csr->rows;
-  const int is_for_several = state->hot_bytes > state->vector_bytes; /* which takes twice as many registers */
+  const int is_for_several = state->hot_bytes > state->vector_bytes;
+  const int is_large = is_for_several || state->vector_bytes > 8; /* which takes twice as many registers */
   state->threads = settings[HOT_THREADS] ? (int)settings[HOT_THREADS] : is_for_several ? 512 : 1024;
-  state->batch = settings[HOT_BATCH] ? (int)settings[HOT_BATCH] : is_for_several && state->threads > 512 ? 2 : 4;
+  state->batch = settings[HOT_BATCH] ? (int)settings[HOT_BATCH] : is_large && state->threads > 512 ? 2 : 4;
   state->blocks = cb_smaller(target->multiprocessors, cb_divide_up(slots, 4 * state->threads));
 }
 

@@ -109,10 +109,12 @@ static int choose_lanes(const struct cb_csr *csr, const int64_t *settings, const
   return lanes;
 }
 
-/* Two where rows are long enough that padding them costs little: half the loads. */
-static int choose_vector(const struct state *state, const int64_t *settings) {
+/* Two where rows are long enough that padding them costs little: half the loads. One that fills a load by itself stays
+ * alone: a band of 16 complex numbers in a row takes 41.6 us, by two 48.6. */
+static int choose_vector(const struct state *state, const struct cb_region_builder *builder) {
   enum { LONG = 12 };
-  if (settings[SELL_VECTOR]) return (int)settings[SELL_VECTOR];
+  if (builder->settings[SELL_VECTOR]) return (int)builder->settings[SELL_VECTOR];
+  if (cb_region_is_wide(builder)) return 1;
   return state->csr->nnz / state->csr->rows >= (int64_t)LONG * state->lanes ? 2 : 1;
 }
 
@@ -294,7 +296,7 @@ static int cut_slices(struct state *state, const struct cb_region_builder *build
   state->slot_bytes = builder->value_bytes + COLUMN_BYTES;
   state->equal = cb_equal_length(csr->rows, row_length, state);
   state->lanes = choose_lanes(csr, settings, builder->target);
-  state->vector = choose_vector(state, settings);
+  state->vector = choose_vector(state, builder);
   set_slices(state);
   count_steps(state);
   if (sort == CB_ON || (sort == CB_AUTO && state->equal < 0))
