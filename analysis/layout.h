@@ -245,8 +245,6 @@ struct cb_layout {
    * columns are not on the host (csr->remote). NULL: it is packed on the host. */
   void (*describe)(const void *state, struct cb_pack_lists *lists);
   int ignores_rows; /* it plans without row pointers, too, where columns are not on the host */
-  int takes_complex; /* its text asks nothing of a number but what templates/vectors.cu.in has for complex ones, and has
-                      * room in shared memory for those of 16 bytes */
   int minds_own_rows; /* it heeds builder->own_rows, and CB_COMMIT_OWN */
   /* What a product takes at least: so many bytes beside the value of each nonzero at a share of the read rate, and some
    * nanoseconds; 0 %: unknown. sampled_ns (NULL: none) finds another bound, much faster than by planning. */

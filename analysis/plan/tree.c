@@ -102,9 +102,6 @@ static enum cb_status plan_region(const struct cb_builder *builder, const struct
   const struct cb_csr *csr = region_builder->work.part.csr;
   enum cb_status s = choose_values(builder, region_builder, diag);
   if (!s && csr->remote && !csr->row_ptr && !layout->ignores_rows) s = csr->remote->rows(csr->remote->user, diag);
-  if (!s && cb_plan_is_complex(builder->plan) && !layout->takes_complex)
-    s = cb_fail(diag, CB_ERR_UNSUPPORTED, "the %s layout multiplies real numbers only: 'type' is %s", layout->name,
-                cb_plan_types_name(builder->plan));
   if (!s) s = layout->plan(region_builder, diag);
   if (!s && region_builder->failed) s = cb_fail_memory(diag, "region", 0);
   if (!s && region_builder->needs_columns)

@@ -752,7 +752,6 @@ const struct cb_layout cb_layout_blocks = {
     .recipes = cb_blocks_recipes,
     .plan = blocks_plan,
     .has_family = 1,
-    .takes_complex = 1,
     .visit = blocks_visit,
     .describe = describe,
     .unit = "slice",

@@ -994,7 +994,6 @@ const struct cb_layout cb_layout_cb = {
     .check = cb_cb_check,
     .recipes = cb_cb_recipes,
     .plan = cb_layout_plan,
-    .takes_complex = 1,
     .visit = cb_layout_visit,
     .unit = "panel",
     .block_of = block_of,

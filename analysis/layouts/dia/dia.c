@@ -745,7 +745,6 @@ const struct cb_layout cb_layout_dia = {
     .recipes = cb_dia_recipes,
     .plan = dia_plan,
     .has_family = 1,
-    .takes_complex = 1,
     .visit = dia_visit,
     .describe = describe,
     .ignores_rows = 1,

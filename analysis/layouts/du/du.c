@@ -186,7 +186,6 @@ const struct cb_layout cb_layout_du = {
     .check = du_check,
     .recipes = cb_du_recipes,
     .plan = du_plan,
-    .takes_complex = 1,
     .visit = du_visit,
     .unit = "chunk",
     .most_rows = CB_CHUNK_MOST,

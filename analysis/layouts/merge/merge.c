@@ -640,7 +640,6 @@ const struct cb_layout cb_layout_merge = {
     .recipes = cb_merge_recipes,
     .plan = merge_plan,
     .has_family = 1,
-    .takes_complex = 1,
     .visit = merge_visit,
     .unit = "thread block",
     .block_of = block_of,

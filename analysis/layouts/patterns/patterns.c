@@ -424,7 +424,6 @@ const struct cb_layout cb_layout_patterns = {
     .most_rows = INT32_MAX - (1 << 24), /* those of whole thread blocks are counted, too */
     .plan = patterns_plan,
     .visit = patterns_visit,
-    .takes_complex = 1,
     .unit = "slice",
     .block_of = block_of,
     .minds_own_rows = 1,

@@ -223,7 +223,6 @@ const struct cb_layout cb_layout_runs = {
     .recipes = no_recipes,
     .plan = runs_plan,
     .visit = runs_visit,
-    .takes_complex = 1,
     .unit = "slice",
     .most_rows = INT32_MAX - 8192, /* those of a whole thread block included */
 };

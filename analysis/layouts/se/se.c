@@ -144,7 +144,6 @@ const struct cb_layout cb_layout_se = {
     .source = "MatXtract",
     .recipes = recipes,
     .plan = se_plan,
-    .takes_complex = 1,
     .visit = se_visit,
     .unit = "chunk",
     .most_rows = CB_CHUNK_MOST,

@@ -382,7 +382,6 @@ const struct cb_layout cb_layout_slices = {
     .least = {.percent = CB_COST_SLICES_PERCENT},
     .plan = slices_plan,
     .visit = slices_visit,
-    .takes_complex = 1,
     .unit = "slice",
     .block_of = block_of,
     .most_rows = MOST,

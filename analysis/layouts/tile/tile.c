@@ -555,7 +555,6 @@ const struct cb_layout cb_layout_tile = {
     .options_count = TILE_OPTIONS,
     .recipes = cb_tile_recipes,
     .plan = tile_plan,
-    .takes_complex = 1,
     .visit = tile_visit,
     .unit = "panel",
     .most_rows = MOST_ROWS,
