@@ -501,10 +501,10 @@ static void build_presence(struct cb_region_builder *builder, const struct state
 
 /* Blocks whose loads are in flight together: 27 values (finite elements of three unknowns per node: three blocks
  * take 243 µs where one takes 250), or more when there are so few threads on a multiprocessor that each may have the
- * registers. */
+ * registers; 18 of two doubles. */
 static int64_t choose_batch(const struct state *state, const struct cb_region_builder *builder) {
   const int64_t threads = state->slices * LANES / builder->target->multiprocessors;
-  const int64_t values = threads <= 512 ? 36 : 27;
+  const int64_t values = cb_region_is_wide(builder) ? 18 : threads <= 512 ? 36 : 27;
   const int64_t area = cb_tile_area(state->size), asked = builder->settings[BLOCKS_BATCH];
   const int64_t most = cb_smaller(cb_smaller(8, 64 / area), state->longest); /* more have no registers */
   return cb_larger(1, cb_smaller(asked ? asked : values / area, most));
@@ -530,7 +530,7 @@ static void build_text(struct cb_region_builder *builder, const struct state *st
 static int blocks_per_sm(const struct cb_region_builder *builder, const struct state *state) {
   const int64_t values = choose_batch(state, builder) * cb_tile_area(state->size);
   const int64_t registers = values * (int64_t)cb_type_size(builder->sum_type) / 4;
-  if (registers <= 18) return state->absent ? 4 : 5;
+  if (registers <= 18) return cb_region_blocks_for(builder, state->absent ? 4 : 5);
   if (registers <= 36) return state->absent ? 2 : 3;
   return registers <= 72 ? 2 : 1;
 }
@@ -752,7 +752,6 @@ const struct cb_layout cb_layout_blocks = {
     .recipes = cb_blocks_recipes,
     .plan = blocks_plan,
     .has_family = 1,
-    .takes_complex = 1,
     .visit = blocks_visit,
     .describe = describe,
     .unit = "slice",
