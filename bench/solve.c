@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Solvers as one kernel beside the same method as a sequence of kernels around the operator's product.
  *
- *   bench_solve [--forms auto,grid,grid:66,cluster:8,block,…] [--recipe NAME] [--check 1] [--json FILE]
+ *   bench_solve [--forms auto,grid,grid:66,cluster:8,block,…] [--recipe NAME] [--check 1] [--alone 1] [--json FILE]
  *               [METHOD:MATRIX…]
  *
  * MATRIX: a file, or generate:SHAPE. A form may say how many thread blocks it has; one that a system does not have is
  * passed over, and the line says why. With --check 1 each system is
- * solved once and nothing is timed: for compute-sanitizer. METHOD batch: a thousand systems of the matrix's pattern by
+ * solved once and nothing is timed: for compute-sanitizer. With --alone 1 solvers alone are timed. METHOD batch: a thousand systems of the matrix's pattern by
  * cbgen_solve_batch (cg), and one after the other.
  *
  * Matrices are made symmetric, |a| with the sign turned, and dominated by their diagonal by a little; for bicgstab and gmres
@@ -60,6 +60,7 @@ struct bed {
   FILE *json;
   int ranks; /* for pagerank */
   int only_checks;
+  int alone; /* nothing else is measured */
   struct cb_diag diag;
 };
 
@@ -594,11 +595,11 @@ static enum cb_status run(struct bed *bed, const char *method, const char *name,
   if (!s && !strcmp(method, "batch")) return run_many(bed, name);
   if (!s && !bed->only_checks) s = check(bed, cbgen_operator_measure(bed->op, &seconds), cbgen_operator_message(bed->op));
   timing.product = 1e6 * seconds;
-  if (!s && is_cg && !bed->only_checks && (make_parts(bed) || time_parts(bed, &timing.parts))) {
+  if (!s && is_cg && !bed->only_checks && !bed->alone && (make_parts(bed) || time_parts(bed, &timing.parts))) {
     fprintf(stderr, "%s: without parts: %s\n", name, bed->diag.message);
     s = check(bed, cbgen_diagonal(bed->context, &bed->view, at(bed, D)), cbgen_message(bed->context));
   }
-  if (!s && vendor_has(method) && !bed->only_checks) {
+  if (!s && vendor_has(method) && !bed->only_checks && !bed->alone) {
     s = time_vendor(bed, method, &timing);
     if (s) fprintf(stderr, "%s: without cuSPARSE and cuBLAS: %s\n", name, bed->diag.message);
     failed = s && s != CB_ERR_MISSING;
@@ -613,8 +614,9 @@ static enum cb_status run(struct bed *bed, const char *method, const char *name,
 }
 
 static int run_one(const struct cb_device *device, const char *what, const char *recipe, const char *forms, int only_checks,
-                   FILE *json) {
-  struct bed bed = {.driver = device->driver, .device = device, .only_checks = only_checks, .json = json};
+                   int alone, FILE *json) {
+  struct bed bed = {
+      .driver = device->driver, .device = device, .only_checks = only_checks, .alone = alone, .json = json};
   char method[16] = "cg";
   const char *name = what, *colon = strchr(what, ':');
   if (colon && strncmp(what, "generate:", 9) != 0) {
@@ -636,10 +638,11 @@ int main(int count, char **words) {
   const char *recipe = "auto", *forms = "auto", *json_path = NULL;
   struct cb_driver *driver = NULL;
   struct cb_device *device = NULL;
-  int word = 1, good = 1, only_checks = 0;
+  int word = 1, good = 1, only_checks = 0, alone = 0;
   for (; word + 1 < count && !strncmp(words[word], "--", 2); word += 2) {
     if (!strcmp(words[word], "--recipe")) recipe = words[word + 1];
     if (!strcmp(words[word], "--check")) only_checks = atoi(words[word + 1]);
+    if (!strcmp(words[word], "--alone")) alone = atoi(words[word + 1]);
     if (!strcmp(words[word], "--forms")) forms = words[word + 1];
     if (!strcmp(words[word], "--json")) json_path = words[word + 1];
   }
@@ -647,8 +650,8 @@ int main(int count, char **words) {
   if (!bench_open(&driver, &device)) return 1;
   printf("%-9s %-30s %9s %10s %-24s %9s %9s %9s %9s %6s %9s %9s  (us per iteration)\n", "method", "matrix", "rows", "nonzeros",
          "form", "solver", "parts", "vendor", "graph", "share", "product", "floor");
-  for (int i = 0; word == count && standard[i]; i++) good &= run_one(device, standard[i], recipe, forms, only_checks, json);
-  for (; word < count; word++) good &= run_one(device, words[word], recipe, forms, only_checks, json);
+  for (int i = 0; word == count && standard[i]; i++) good &= run_one(device, standard[i], recipe, forms, only_checks, alone, json);
+  for (; word < count; word++) good &= run_one(device, words[word], recipe, forms, only_checks, alone, json);
   if (json) fclose(json);
   bench_close(driver, device);
   return !good;

@@ -146,11 +146,16 @@ static enum cb_status take_kernel(struct cb_product_text *product, const char *k
 
 /* ---- what it is like */
 
-/* One region of templates/dia.cu.in, in which a thread has one row. */
-static int is_aligned(const char *regions) {
-  static const char of_thread[] = "  const int row = 256 * thread_block + (int)threadIdx.x";
-  const char *first = strstr(regions, "// ---- region dia"), *row = strstr(regions, of_thread);
-  return first && row && !strstr(first + 1, "// ---- region ") && !strstr(row + sizeof of_thread, "thread_block");
+/* One region of templates/dia.cu.in, or of blocks.cu.in, in which a thread has one row. */
+static enum cb_own_rows own_rows(const char *regions) {
+  static const char of_thread[] = "  const int row = 256 * thread_block + (int)threadIdx.x",
+                    of_lane[] = "row = kBlockRows * local_row + own;\n";
+  const char *region = strstr(regions, REGION);
+  if (!region || strstr(region + 1, REGION)) return CB_ROWS_ANY;
+  region += sizeof REGION - 1;
+  if (!strncmp(region, "blocks", 6)) return strstr(region, of_lane) ? CB_ROWS_OF_LANES : CB_ROWS_ANY;
+  const char *row = strncmp(region, "dia", 3) != 0 ? NULL : strstr(region, of_thread);
+  return row && !strstr(row + sizeof of_thread, "thread_block") ? CB_ROWS_OF_THREADS : CB_ROWS_ANY;
 }
 
 static void look(struct cb_product_text *product) {
@@ -160,7 +165,7 @@ static void look(struct cb_product_text *product) {
   for (int i = 0; i < 2; i++)
     if (cb_has_word(regions, adding[i]) || cb_has_word(cb_text_string(&product->functions), adding[i]))
       product->commits_once = 0;
-  product->aligned = is_aligned(regions);
+  product->own_rows = own_rows(regions);
   product->is_scaled = strstr(vectors, "\n  sum_t alpha, beta;\n") != NULL;
   product->holds = strstr(vectors, "\nstruct Held {\n") != NULL;
   product->has_carry = strstr(vectors, "\n  sum_t *carry_sums;") != NULL;

@@ -159,6 +159,7 @@ static void add_loop(struct writer *writer, struct cb_text *text, struct cb_text
   cb_scope_placeholder(scope, "statements", cb_writer_keep(&writer->base, body));
   if (writer->aligned) {
     cb_scope_section(scope, "aligned");
+    if (writer->product.own_rows == CB_ROWS_OF_LANES) cb_scope_section(scope, "of_lanes");
     cb_scope_placeholder(scope, "virtual_blocks", end_of_blocks(writer, 0));
   } else if (writer->spread) {
     cb_scope_section(scope, "listed");
@@ -869,10 +870,12 @@ static enum cb_status plan_kept(struct writer *writer) {
   const int64_t each = blocks_per_sm(writer);
   const int64_t most = request->form.blocks ? request->form.blocks : each * request->form.multiprocessors;
   const int64_t room = cb_kept_room(request->form.room, each) - writer->near_bytes;
+  /* Threads of the product that may have a row. */
+  const int64_t places = writer->aligned ? request->launches[0].blocks * request->launches[0].threads : request->rows;
   struct cb_kept_request asked = {.program = program,
                                   .fused = writer->fused,
                                   .aligned = writer->aligned,
-                                  .rows = cb_divide_up(request->rows, threads * cb_larger(most, (int64_t)1)),
+                                  .rows = cb_divide_up(places, threads * cb_larger(most, (int64_t)1)),
                                   .slots = room / (threads * (int64_t)cb_type_size(request->vector))};
   struct cb_text names = {0};
   if (writer->product.shares || request->launches[0].dynamic_shared)
@@ -890,8 +893,15 @@ static enum cb_status plan_kept(struct writer *writer) {
   const enum cb_status s = cb_kept_plan(&writer->kept, &asked, writer->base.diag);
   for (int i = 0; i < writer->kept.count; i++) cb_text_add(&names, "%s ", writer->kept.vectors[i].name);
   if (!s) writer->kept_names = cb_writer_keep(&writer->base, &names);
-  if (!s) writer->least_blocks = (int)cb_divide_up(request->rows, threads * asked.rows);
+  if (!s) writer->least_blocks = (int)cb_divide_up(places, threads * asked.rows);
   return s;
+}
+
+/* Where lanes share rows, steps would keep some of them idle, which slots repay. */
+static int is_aligned(const struct writer *writer) {
+  const struct cb_program_form *form = &writer->request->form;
+  const enum cb_own_rows own = writer->product.own_rows;
+  return own == CB_ROWS_OF_THREADS || (own == CB_ROWS_OF_LANES && form->resident && form->kind == CB_PROGRAM_GRID);
 }
 
 static void choose(struct writer *writer) {
@@ -899,7 +909,7 @@ static void choose(struct writer *writer) {
   const struct cb_program *program = request->program;
   writer->fused = writer->product.commits_once && !request->has_carry;
   writer->groups = groups_of(writer);
-  writer->aligned = writer->fused && writer->product.aligned && request->launches_count == 1 &&
+  writer->aligned = writer->fused && is_aligned(writer) && request->launches_count == 1 &&
                     request->launches[0].blocks * request->launches[0].threads >= request->rows;
   for (int i = 0; i < program->sections_count; i++) writer->blended |= has_blend(writer, &program->sections[i]);
   writer->spread = request->form.resident && request->form.kind == CB_PROGRAM_CLUSTER;
