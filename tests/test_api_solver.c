@@ -132,10 +132,12 @@ static void fewer_meetings_take_as_many_iterations(void **state) {
   }
 }
 
-/* Of a system whose solution is hard to come near to: as near as with two, and near enough where it says so. */
+/* Of a system whose solution is hard to come near to: as near as with two, near enough where it says so, and after less
+ * than twice as many iterations: recurrences that have drifted are left for those with two. */
 static void fewer_meetings_come_as_near(void **state) {
   struct cb_csr csr = system_of("fe3,n=6", SYMMETRIC);
-  double sums[1000] = {0}, norm, reached = 0;
+  double sums[1000] = {0}, norm, reached[2] = {0};
+  int iterations[2] = {0};
   (void)state;
   assert_in_range(csr.rows, 1, 1000);
   for (int64_t row = 0; row < csr.rows; row++)
@@ -148,17 +150,20 @@ static void fewer_meetings_come_as_near(void **state) {
       csr.values[k] *= pow(10, (double)(row % 13 - 6) / 4) * pow(10, (double)(column % 13 - 6) / 4);
     }
   struct bed bed = bed_of(csr, "recipe=blocks");
-  for (int turn = 0; turn < 3; turn++) { /* with two meetings, near, and as near as can be */
+  for (int turn = 0; turn < 4; turn++) { /* near, and as near as can be; each with two meetings and with one */
+    const int pipelined = turn % 2, nearest = turn / 2;
     cbgen_solver_options options = with_diagonal(&bed, 1);
-    options.program_form = turn ? "block+pipelined" : "block";
-    options.relative_tolerance = turn == 1 ? 1e-8 : 1e-13;
+    options.program_form = pipelined ? "block+pipelined" : "block";
+    options.relative_tolerance = nearest ? 1e-13 : 1e-8;
     start_from(&bed, 0);
     const cbgen_outcome outcome = solved(&bed, "cg", &options);
     const double residual = host_residual(&bed, &norm);
     assert_int_equal(outcome.reason, CBGEN_REASON_CONVERGED);
-    assert_in_range(outcome.iterations, 20, 200);
-    if (!turn) reached = residual;
-    if (!(residual <= (turn == 1 ? 1.2e-8 * norm : 2 * reached))) fail_msg("turn %d: %g of %g", turn, residual, norm);
+    if (!pipelined) reached[nearest] = residual, iterations[nearest] = outcome.iterations;
+    const double limit = nearest ? 2 * reached[1] : 1.2e-8 * norm;
+    if (!(residual <= limit)) fail_msg("turn %d: %g of %g", turn, residual, norm);
+    if (outcome.iterations < 20 || outcome.iterations > 7 * iterations[nearest] / 4)
+      fail_msg("%d iterations in turn %d, and %d with two meetings", outcome.iterations, turn, iterations[nearest]);
   }
   release(&bed);
 }

@@ -306,17 +306,39 @@ static void replace_words(struct cb_text *text, const char *const words[][2], in
   for (int i = 0; i < count; i++) cb_word_instead(text, words[i][0], words[i][1]);
 }
 
+/* What lies in shared memory is there at once: few blocks in flight will do, and registers are free for the rest. */
+static void shorten_batches(struct cb_text *regions) {
+  enum { BATCH = 2 };
+  static const char blocks[] = "// ---- region blocks", batch[] = "\nconstexpr int kBatch = ";
+  struct cb_text made = {0};
+  const char *from = cb_text_string(regions);
+  for (const char *at; (at = strstr(from, blocks)) && (at = strstr(at, batch));) {
+    char *end;
+    at += sizeof batch - 1;
+    const long number = strtol(at, &end, 10);
+    add_range(&made, from, at);
+    cb_text_add(&made, "%ld", number < BATCH ? number : BATCH);
+    from = end;
+  }
+  cb_text_add_string(&made, from);
+  made.failed |= regions->failed;
+  cb_text_release(regions);
+  *regions = made;
+}
+
 void cb_product_watch(struct cb_product_text *product) {
   static const char *const watched[][2] = {{"load", "load_watched"},
                                            {"load_stream", "load_watched"},
                                            {"load_stream_vector", "load_watched_vector"},
                                            {"load_x", "leave_x"},
+                                           {"is_finite", "leave_finite"}, /* else rows with absent entries are read again */
                                            {"commit_step", "leave_row"}},
                            *const near[][2] = {{"load", "load_near"},
                                                {"load_stream", "load_near"},
                                                {"load_stream_vector", "load_near_vector"}};
   enum { WATCHED = sizeof watched / sizeof *watched, NEAR = sizeof near / sizeof *near };
   struct cb_text regions = {0}, functions = {0};
+  shorten_batches(&product->regions);
   cb_text_add_string(&regions, cb_text_string(&product->regions));
   cb_text_add_string(&functions, cb_text_string(&product->functions));
   replace_words(&regions, watched, WATCHED);
