@@ -484,6 +484,7 @@ static void build_guards(struct cb_region_builder *builder, const struct state *
   const int shared = state->lanes > 1, guarded = state->local_rows * state->size.rows > state->csr->rows;
   if (shared) cb_region_structure(builder, "kLanes", state->lanes, "plan: lanes that share a block row");
   if (shared) cb_region_section(builder, "shared");
+  if (shared && state->lanes >= state->size.rows) cb_region_section(builder, "one_row");
   if (guarded) cb_region_section(builder, "guarded");
   if (state->cut) cb_region_section(builder, "cut");
 }
