@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Factorisations are the parent type's: of the package that PETSc takes for it (cuSPARSE where it has CUDA). PETSc
- * finds packages by a matrix's exact type name first, so that one registered for our type is what the parent type's would
- * be; the factors are of the parent type, and their symbolic and numeric steps run with the matrix handed over. */
+ * finds packages by a matrix's exact type name first, so that one registered for our type is what the parent type's
+ * would be. The factors are of the parent type; their symbolic and numeric steps run with the matrix handed over. */
 #include "adapter.h"
 
 #if PetscDefined(HAVE_CUDA)
