@@ -228,7 +228,6 @@ enum cb_status cb_options_apply(struct cb_options *options, const char *settings
 static enum cb_status check_complex(const struct cb_options *options, struct cb_diag *diag) {
   const char *what = options->semiring != CB_PLUS_TIMES ? "other semirings than plus-times"
                      : options->atomics == CB_ON        ? "atomics"
-                     : options->vectors > 1             ? "several vectors at once"
                      : options->epilogue && *options->epilogue ? "an epilogue or scalars in device memory"
                                                         : NULL;
   if (!what || !cb_precision_is_complex(options->type)) return CB_OK;

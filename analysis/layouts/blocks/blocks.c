@@ -538,6 +538,7 @@ static void build_guards(struct cb_region_builder *builder, const struct state *
   const int shared = state->lanes > 1, guarded = state->local_rows * state->size.rows > state->csr->rows;
   if (shared) cb_region_structure(builder, "kLanes", state->lanes, "plan: lanes that share a block row");
   if (shared) cb_region_section(builder, "shared");
+  if (shared && state->lanes >= state->size.rows) cb_region_section(builder, "one_row");
   if (guarded) cb_region_section(builder, "guarded");
   if (state->cut) cb_region_section(builder, "cut");
 }
@@ -555,10 +556,11 @@ static void build_presence(struct cb_region_builder *builder, const struct state
 
 /* Blocks whose loads are in flight together: 27 values (finite elements of three unknowns per node: three blocks
  * take 243 µs where one takes 250), or more when there are so few threads on a multiprocessor that each may have the
- * registers. */
+ * registers; 18 of two doubles, and where half is stored (two blocks of three thread blocks take 193 µs, three of two
+ * take 205). */
 static int64_t choose_batch(const struct state *state, const struct cb_region_builder *builder) {
   const int64_t threads = state->slices * LANES / builder->target->multiprocessors;
-  const int64_t values = threads <= 512 ? 36 : is_mirrored(state) ? 18 : 27;
+  const int64_t values = cb_region_is_wide(builder) ? 18 : threads <= 512 ? 36 : is_mirrored(state) ? 18 : 27;
   const int64_t area = cb_tile_area(state->size), asked = builder->settings[BLOCKS_BATCH];
   const int64_t most = cb_smaller(cb_smaller(8, 64 / area), state->longest); /* more have no registers */
   return cb_larger(1, cb_smaller(asked ? asked : values / area, most));
@@ -584,7 +586,7 @@ static void build_text(struct cb_region_builder *builder, const struct state *st
 static int blocks_per_sm(const struct cb_region_builder *builder, const struct state *state) {
   const int64_t values = choose_batch(state, builder) * cb_tile_area(state->size);
   const int64_t registers = values * (int64_t)cb_type_size(builder->sum_type) / 4;
-  if (registers <= 18) return state->absent ? 4 : 5;
+  if (registers <= 18) return cb_region_blocks_for(builder, state->absent ? 4 : 5);
   if (registers <= 36) return state->absent ? 2 : 3;
   return registers <= 72 ? 2 : 1;
 }
@@ -805,7 +807,6 @@ const struct cb_layout cb_layout_blocks = {
     .recipes = cb_blocks_recipes,
     .plan = blocks_plan,
     .has_family = 1,
-    .takes_complex = 1,
     .visit = blocks_visit,
     .describe = describe,
     .unit = "slice",

@@ -643,11 +643,12 @@ static void build_rows(struct cb_region_builder *builder, const struct state *st
     cb_region_structure(builder, "kThreads", state->threads, "plan: threads of a thread block");
     cb_region_section(builder, "wide");
     builder->region.threads = state->threads;
-    builder->region.blocks_per_sm = RESIDENT / state->threads;
+    builder->region.blocks_per_sm = cb_region_blocks_for(builder, RESIDENT / state->threads);
     return;
   }
   /* 32 registers are enough where few diagonals are loaded, and none of values */
-  builder->region.blocks_per_sm = wave <= 4 ? (int)wave : stored || state->diagonals > FEW ? 6 : 8;
+  builder->region.blocks_per_sm =
+      cb_region_blocks_for(builder, wave <= 4 ? (int)wave : stored || state->diagonals > FEW ? 6 : 8);
 }
 
 /* Diagonals whose loads are in flight together: few steps of it. */
@@ -850,7 +851,6 @@ const struct cb_layout cb_layout_dia = {
     .recipes = cb_dia_recipes,
     .plan = dia_plan,
     .has_family = 1,
-    .takes_complex = 1,
     .visit = dia_visit,
     .describe = describe,
     .ignores_rows = 1,
