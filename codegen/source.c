@@ -822,7 +822,7 @@ static enum cb_status emit_device(struct emitter *emitter, struct cb_text *text)
   enum cb_status s = emit_product(emitter, text);
   if (!s && cb_plan_has_heads(emitter->plan) && emitter->plan->launches_count) s = emit_heads(emitter, text);
   if (!s && emitter->plan->vectors > 1 && emitter->plan->launches_count) s = emit_vector_kernels(emitter, text);
-  return s ? s : cb_check_intrinsics(cb_text_string(text), emitter->diag);
+  return s;
 }
 
 /* Hands the finished text over. */
@@ -840,6 +840,7 @@ static enum cb_status emit(struct cb_source *source, struct emitter *emitter) {
   *source = (struct cb_source){0};
   enum cb_status s = cb_emit_header(emitter);
   if (!s) s = emit_device(emitter, &device);
+  if (!s) s = cb_check_intrinsics(cb_text_string(&device), emitter->diag);
   if (!s) s = cb_source_with_prelude(&emitter->text, &device, emitter->diag);
   if (!s) s = cb_emit_host(emitter);
   if (!s) s = take_source(source, emitter);

@@ -219,8 +219,6 @@ static void what_is_not_done_is_declined(void **state) {
     const char *settings, *words;
   } cases[] = {{"recipe=sell type=c64 semiring=min-plus", "other semirings than plus-times"},
                {"recipe=sell type=c64 atomics=on", "atomics"},
-               {"recipe=dia type=c64 symmetric=on", "symmetric storage"},
-               {"recipe=dia type=c64 symmetric=skew", "symmetric storage"},
                {"recipe=du type=c64 du-form=mma", "no exact products for type 'c64'"}};
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
     struct cb_diag diag = {0};

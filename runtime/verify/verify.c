@@ -216,7 +216,7 @@ static enum cb_status prepare_integers(struct integer_data *data, const struct c
   memcpy(data->blob.bytes, one->blob->bytes, (size_t)one->blob->length);
   for (int64_t k = 0; k < numbers; k++) data->values[k] = draw_integer(&seed);
   const enum cb_symmetry_option symmetry = (enum cb_symmetry_option)one->plan->symmetry;
-  if (symmetry == CB_SYMMETRIC_SKEW) cb_symmetry_mirror_values(data->values, one->csr, symmetry);
+  if (symmetry != CB_SYMMETRIC_ON) cb_symmetry_mirror_values(data->values, one->csr, symmetry);
   const enum cb_status s = cb_pack_values(&data->blob, one->plan, one->assignment, data->values, diag);
   cb_symmetry_mirror_values(data->values, one->csr, symmetry); /* whatever was above the main diagonal */
   return s;

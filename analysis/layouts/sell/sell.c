@@ -124,18 +124,29 @@ static int64_t row_length(const void *state, int64_t row) {
   return cb_csr_row_length(((const struct state *)state)->csr, row);
 }
 
-static int32_t *sorted_rows(const struct state *state, struct cb_arena *arena, int64_t local_rows) {
-  return cb_sorted_rows(arena, state->csr->rows, local_rows, CB_MOST_LENGTH, row_length, state);
+static int32_t *sorted_rows(const struct state *state, struct cb_arena *arena) {
+  return cb_sorted_rows(arena, state->csr->rows, state->csr->rows, CB_MOST_LENGTH, row_length, state);
+}
+
+/* These, and padding behind them. */
+static void take_order(struct state *state, const int32_t *sorted) {
+  const int64_t rows = state->csr->rows;
+  state->row = cb_arena_alloc(&state->arena, (size_t)state->local_rows, sizeof *state->row);
+  if (!state->row) return;
+  memcpy(state->row, sorted, (size_t)rows * sizeof *sorted);
+  for (int64_t i = rows; i < state->local_rows; i++) state->row[i] = (int32_t)rows;
 }
 
 /* ---- steps: needs slices and the order; adds first_step, steps, longest */
 
-/* Those of its longest local row: whole vectors. */
+/* Those of its longest local row: whole vectors. In order of length that is the first one, unless it is so long that
+ * longer ones count alike. */
 static int64_t steps_of_slice(const void *user, int64_t slice) {
   const struct state *state = user;
   const int64_t first = slice_first(state, slice), local_rows = slice_local_rows(state, slice);
-  int64_t length = 0;
-  for (int64_t i = 0; i < local_rows; i++) length = cb_larger(length, length_at(state, first + i));
+  int64_t length = length_at(state, first);
+  const int is_longest = state->sorted && length < CB_MOST_LENGTH;
+  for (int64_t i = 1; i < local_rows && !is_longest; i++) length = cb_larger(length, length_at(state, first + i));
   return cb_divide_up(length, slice_lanes(state, slice) * state->vector) * state->vector;
 }
 
@@ -223,14 +234,13 @@ static void fill_windows(struct state *state, const int32_t *sorted, int64_t win
   }
 }
 
-static void make_slices(struct state *state) {
+static void make_slices(struct state *state, const int32_t *sorted) {
   const int64_t rows = state->csr->rows, windows = cb_divide_up(rows, CB_WINDOW);
   struct cb_arena scratch = {0};
   int64_t count = 0, segments = 0;
-  const int32_t *sorted = sorted_rows(state, &scratch, rows);
   const int32_t *split = cb_rows_where(&scratch, rows, is_split, state, &count);
   struct extent *at = cb_arena_alloc(&scratch, (size_t)windows + 1, sizeof *at);
-  if (sorted && split && at) {
+  if (split && at) {
     for (int64_t i = 0; i < count; i++) segments += cb_divide_up(row_length(state, split[i]), state->segment);
     count_windows(state, sorted, segments, windows, at);
     if (alloc_slices(state, segments, at[windows])) {
@@ -268,7 +278,8 @@ static int end_trial(struct state *state, struct state *trial, int better) {
 }
 
 /* The same rows sorted within windows, perhaps with varied lanes. */
-static int try_sorted(struct state *state, const struct cb_target *target, int varied, int force) {
+static int try_sorted(struct state *state, const int32_t *sorted, const struct cb_target *target, int varied,
+                      int force) {
   const int64_t share = state->csr->nnz / (16 * LANES * (int64_t)target->multiprocessors);
   struct state trial = {.csr = state->csr,
                         .equal = varied ? -1 : state->equal,
@@ -281,8 +292,8 @@ static int try_sorted(struct state *state, const struct cb_target *target, int v
   while (trial.target < 2 * MOST_BATCH && trial.target < share) trial.target *= 2;
   trial.segment = trial.target * 2 * LANES;
   set_slices(&trial);
-  if (varied) make_slices(&trial);
-  else trial.row = sorted_rows(&trial, &trial.arena, trial.local_rows);
+  if (varied) make_slices(&trial, sorted);
+  else take_order(&trial, sorted);
   count_steps(&trial);
   return end_trial(state, &trial, force || slices_ns(&trial, target) < slices_ns(state, target));
 }
@@ -299,10 +310,14 @@ static int cut_slices(struct state *state, const struct cb_region_builder *build
   state->vector = choose_vector(state, builder);
   set_slices(state);
   count_steps(state);
-  if (sort == CB_ON || (sort == CB_AUTO && state->equal < 0))
-    good = try_sorted(state, builder->target, 0, sort == CB_ON);
-  if (good && (vary == CB_ON || (vary == CB_AUTO && !settings[SELL_LANES])))
-    good = try_sorted(state, builder->target, 1, vary == CB_ON);
+  const int sorts = sort == CB_ON || (sort == CB_AUTO && state->equal < 0);
+  const int varies = vary == CB_ON || (vary == CB_AUTO && !settings[SELL_LANES]);
+  struct cb_arena scratch = {0};
+  const int32_t *sorted = sorts || varies ? sorted_rows(state, &scratch) : NULL;
+  if (sorts || varies) good = sorted != NULL;
+  if (good && sorts) good = try_sorted(state, sorted, builder->target, 0, sort == CB_ON);
+  if (good && varies) good = try_sorted(state, sorted, builder->target, 1, vary == CB_ON);
+  cb_arena_release(&scratch);
   return good && !state->arena.failed;
 }
 
