@@ -63,8 +63,8 @@ static void every_layout_commits_by_statements(void **state) {
   static const struct {
     const char *shape, *settings, *other;
   } cases[] = {{"random,rows=60,cols=100,density=0.03", "recipe=sell", "recipe=merge"},
-               {"random,rows=2,cols=700,density=0.9", "recipe=sell-long long-row=128", "recipe=cb"},
-               {"random,rows=300,cols=40,density=0.2", "recipe=hot hot-columns=16", "recipe=hot hot-columns=64"},
+               {"random,rows=3,cols=4000,density=0.9", "recipe=sell", "recipe=sell-long long-row=2"},
+               {"random,rows=300,cols=40,density=0.2", "recipe=hot hot-columns=16", "recipe=cb"},
                {"stencil5,n=9", "recipe=dia", "recipe=patterns"},
                {"fe3,n=3", "recipe=blocks", "recipe=slices"},
                {"random,rows=60,cols=100,density=0.1", "recipe=phases phase-columns=32 type=f32", "recipe=merge"}};

@@ -4,7 +4,8 @@
  * nothing else reads is neither written nor read, and there is one kernel where there were two. Bits are the same.
  *
  * The text is an operator's specialised one, taken apart (product.h): regions call the program's commit. Its kernels have
- * the launches' thread blocks. */
+ * the launches' thread blocks, the last one's a thread block more, the first, which computes the scalars beside the product:
+ * so the product's threads need no registers for them. */
 #ifndef CBGEN_CODEGEN_PROGRAM_FUSED_H
 #define CBGEN_CODEGEN_PROGRAM_FUSED_H
 

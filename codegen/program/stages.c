@@ -864,7 +864,9 @@ static void write_fusion(struct writer *writer, struct cb_fusion_text *fusion, i
   for (int k = rows; k < CB_MOST_STEPS && own->steps[k].kind; k++) add_step(writer, &tail, section, &own->steps[k]);
   cb_text_add_string(&fusion->tail, cb_text_string(current(&tail)));
   cb_text_add_string(&fusion->loads, loads_text(writer, cb_text_string(&fusion->tail)));
-  cb_text_add_string(&fusion->stores, stores_text(writer, cb_text_string(&fusion->tail)));
+  for (int i = 0; i < writer->base.scalars_count; i++)
+    if (has_variable(cb_text_string(&fusion->tail), writer->base.scalars[i]))
+      cb_text_add(&fusion->stores, "    to->%s_ = %s_;\n", writer->base.scalars[i], writer->base.scalars[i]);
   fusion->tail.failed |= tail.list[0].text.failed;
   cb_text_release(&tail.list[0].text);
 }

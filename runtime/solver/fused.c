@@ -108,6 +108,7 @@ static enum cb_status fill(struct cb_fused *fused, const struct cb_operator *op,
   fused->has_carry = image->carry_sums > 0;
   fused->kernels_count = image->launches_count;
   for (int i = 0; i < fused->kernels_count && !s; i++) s = find_kernel(fused, i, &image->launches[i], diag);
+  fused->kernels[fused->kernels_count - 1].blocks++; /* that of the scalars */
   return s;
 }
 
