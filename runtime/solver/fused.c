@@ -26,8 +26,8 @@ struct cb_fused {
 
 /* ---- text */
 
-enum cb_status cb_solver_fused_text(struct cb_text *text, const struct cb_image *image, const struct cb_program *program,
-                                    int number, struct cb_diag *diag) {
+enum cb_status cb_solver_fused_text(struct cb_text *text, const struct cb_image *image,
+                                    const struct cb_program *program, int number, struct cb_diag *diag) {
   struct cb_program_launch launches[CB_PROGRAM_LAUNCHES];
   if (!image->launches_count || image->launches_count > CB_PROGRAM_LAUNCHES)
     return cb_fail(diag, CB_ERR_UNSUPPORTED, "a fused product has 1 to %d launches, not %d", CB_PROGRAM_LAUNCHES,
@@ -75,7 +75,9 @@ static enum cb_status find_kernel(struct cb_fused *fused, int number, const stru
   int registers = 0, local = 0;
   char name[40];
   snprintf(name, sizeof name, CB_FUSED_KERNEL "%d", number);
-  *kernel = (struct kernel){NULL, (unsigned)launch->blocks, (unsigned)launch->threads, (unsigned)launch->dynamic_shared};
+  *kernel = (struct kernel){.blocks = (unsigned)launch->blocks,
+                            .threads = (unsigned)launch->threads,
+                            .shared_bytes = (unsigned)launch->dynamic_shared};
   enum cb_status s = cb_driver_check(driver, driver->call.module_function(&kernel->function, fused->module, name), diag,
                                      "find kernel '%s'", name);
   if (!s && driver->call.function_load)
@@ -139,8 +141,8 @@ void cb_fused_registers(const struct cb_fused *fused, struct cb_solver_info *inf
 
 /* ---- launching */
 
-enum cb_status cb_fused_launch(const struct cb_fused *fused, const struct cb_fused_call *call, struct CUstream_st *stream,
-                               struct cb_diag *diag) {
+enum cb_status cb_fused_launch(const struct cb_fused *fused, const struct cb_fused_call *call,
+                               struct CUstream_st *stream, struct cb_diag *diag) {
   const struct cb_driver *driver = fused->device->driver;
   cb_device_ptr given = call->given, from = call->from, to = call->to, sums, counters;
   void *parameters[MOST_PARAMETERS];

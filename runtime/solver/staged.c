@@ -233,8 +233,8 @@ static const struct cb_fused *fused_at(const struct cb_staged *staged, int act) 
   return NULL;
 }
 
-static enum cb_status do_fused(const struct cb_staged *staged, const struct cb_fused *fused, const struct cb_act *product,
-                               struct CUstream_st *stream, struct cb_diag *diag) {
+static enum cb_status do_fused(const struct cb_staged *staged, const struct cb_fused *fused,
+                               const struct cb_act *product, struct CUstream_st *stream, struct cb_diag *diag) {
   const struct cb_act *stage = product + 1;
   const struct cb_fused_call call = {.op = product->number == CB_OF_TRANSPOSED ? staged->transposed : staged->op,
                                      .vectors = staged->vectors,
