@@ -129,7 +129,7 @@ cbgen_run_on_fake_cuda(heads_on_fake_cuda)
 set_property(TEST heads_on_fake_cuda APPEND PROPERTY ENVIRONMENT "CBGEN_FAKE_STRICT=1" "OMP_WAIT_POLICY=passive"
              "CBGEN_CACHE_DIR=")
 add_test(NAME solve_on_fake_cuda COMMAND bench_solve --forms auto,grid:3,cluster:2 cg:generate:stencil7,n=5 bicgstab:generate:fe3,n=2
-         pagerank:generate:rmat,scale=5 WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+         gmres:generate:stencil7,n=5 pagerank:generate:rmat,scale=5 WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 cbgen_run_on_fake_cuda(solve_on_fake_cuda)
 set_property(TEST solve_on_fake_cuda APPEND PROPERTY ENVIRONMENT "CBGEN_FAKE_STRICT=1" "OMP_WAIT_POLICY=passive"
              "CBGEN_CACHE_DIR=" "CBGEN_FAKE_SET=unrun=1" "CBGEN_CUSPARSE=$<TARGET_FILE:fake_cusparse>"

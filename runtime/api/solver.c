@@ -278,17 +278,32 @@ static enum cb_status build_form(cbgen_solver *solver, const struct cb_image *im
   return s;
 }
 
-/* What is tried, the fastest by prediction first, and what can be in any case last: with vectors in shared memory, if
- * that is predicted to pay, and with fewer meetings. Returns how many there are. */
-enum { MOST_TRIED = 2 * (CB_PROGRAM_RESIDENT + 1) };
+/* Each form, and before it the same with the matrix in shared memory, if that is predicted to pay. Returns how many
+ * there are then. */
+enum { MOST_PLAIN = 2 * (CB_PROGRAM_RESIDENT + 1), MOST_TRIED = 2 * MOST_PLAIN };
+static int with_matrices(struct cb_program_form forms[MOST_PLAIN], const struct cb_program_form *plain, int plain_count,
+                         const struct cb_program_size *size) {
+  int count = 0;
+  for (int i = 0; i < plain_count; i++) {
+    if (cb_program_matrix_pays(&plain[i], size)) {
+      forms[count] = plain[i];
+      forms[count++].near = 1;
+    }
+    forms[count++] = plain[i];
+  }
+  return count;
+}
+
+/* What is tried, the fastest by prediction first, and what can be in any case last: with vectors or the matrix in
+ * shared memory, if that is predicted to pay, and with fewer meetings. Returns how many there are. */
 static int forms_to_try(const cbgen_solver *solver, const struct cb_program_form *form,
                         const struct cb_program_size *size, struct cb_program_form tried[MOST_TRIED]) {
-  int plain = is_free(solver) ? cb_program_try_resident(tried, form, size) : 0, count = 0;
-  struct cb_program_form forms[CB_PROGRAM_RESIDENT + 1];
-  memcpy(forms, tried, (size_t)plain * sizeof *forms);
-  forms[plain++] = *form;
+  struct cb_program_form plain[CB_PROGRAM_RESIDENT + 1], forms[MOST_PLAIN] = {*form};
+  int plain_count = is_free(solver) ? cb_program_try_resident(plain, form, size) : 0, count = 0;
+  plain[plain_count++] = *form;
+  const int forms_count = is_free(solver) ? with_matrices(forms, plain, plain_count, size) : 1;
   for (int pipelined = is_free(solver) && solver->program->pipelined; pipelined >= 0; pipelined--)
-    for (int i = 0; i < plain; i++) {
+    for (int i = 0; i < forms_count; i++) {
       if (pipelined && !cb_program_pipelining_pays(forms[i].kind, size)) continue;
       tried[count] = forms[i];
       tried[count++].pipelined |= pipelined;
