@@ -141,6 +141,20 @@ void cb_fused_registers(const struct cb_fused *fused, struct cb_solver_info *inf
 
 /* ---- launching */
 
+static cb_cu_result launch_kernel(const struct cb_driver *driver, const struct kernel *kernel, int overlaps,
+                                  struct CUstream_st *stream, void **parameters) {
+  struct cb_cu_launch_attribute attribute = {.id = CB_CU_LAUNCH_OVERLAP, .value.allowed = 1};
+  const struct cb_cu_launch config = {.grid = {kernel->blocks, 1, 1},
+                                      .block = {kernel->threads, 1, 1},
+                                      .shared_bytes = kernel->shared_bytes,
+                                      .stream = stream,
+                                      .attributes = &attribute,
+                                      .attributes_count = 1};
+  if (overlaps) return driver->call.launch_with(&config, kernel->function, parameters, NULL);
+  return driver->call.launch(kernel->function, kernel->blocks, 1, 1, kernel->threads, 1, 1, kernel->shared_bytes, stream,
+                             parameters, NULL);
+}
+
 enum cb_status cb_fused_launch(const struct cb_fused *fused, const struct cb_fused_call *call,
                                struct CUstream_st *stream, struct cb_diag *diag) {
   const struct cb_driver *driver = fused->device->driver;
@@ -158,9 +172,7 @@ enum cb_status cb_fused_launch(const struct cb_fused *fused, const struct cb_fus
   enum cb_status s = CB_OK;
   for (int i = 0; i < fused->kernels_count && !s; i++) {
     const struct kernel *kernel = &fused->kernels[i];
-    s = cb_driver_check(driver,
-                        driver->call.launch(kernel->function, kernel->blocks, 1, 1, kernel->threads, 1, 1,
-                                            kernel->shared_bytes, stream, parameters, NULL), diag,
+    s = cb_driver_check(driver, launch_kernel(driver, kernel, call->overlaps, stream, parameters), diag,
                         "launch a fused product");
   }
   return s;

@@ -25,6 +25,7 @@ struct cb_fused_call {
   const struct cb_operator *op; /* a handle for its carry slots, with the same arrays */
   const cb_device_ptr *vectors; /* the stages' struct of pointers */
   cb_device_ptr given, from, to;
+  int overlaps; /* with the end of the kernel before */
 };
 enum cb_status cb_fused_launch(const struct cb_fused *fused, const struct cb_fused_call *call,
                                struct CUstream_st *stream, struct cb_diag *diag);
