@@ -186,9 +186,8 @@ enum cb_status cb_solver_binary(const struct cb_session *session, struct cb_cach
   return s;
 }
 
-/* Kept with the operator's. */
-static enum cb_status find_binary(const struct cb_shared *shared, const struct cb_text *text, int is_full,
-                                  struct cb_compiled *compiled, struct cb_diag *diag) {
+enum cb_status cb_program_binary(const struct cb_shared *shared, const struct cb_text *text, int is_full,
+                                 struct cb_compiled *compiled, struct cb_diag *diag) {
   struct cb_cache_options where = {.directory = shared->kept.directory, .limit = shared->kept.limit, .existing = 1};
   struct cb_cache *cache = NULL;
   if (where.directory) cb_cache_open(&cache, &where, NULL);
@@ -243,7 +242,7 @@ static enum cb_status find_fitting(cbgen_solver *solver, const struct cb_program
     const int groups = shape->threads / image->launches[0].threads;
     const int divides = form->kind == CB_PROGRAM_GRID && form->resident && shape->each > 1;
     const int is_full = divides || (groups > 1 && shape->threads > HALF);
-    if (!s) s = find_binary(solver->op->shared, &solver->source, is_full, compiled, diag);
+    if (!s) s = cb_program_binary(solver->op->shared, &solver->source, is_full, compiled, diag);
     if (s || !compiled->spilled_bytes || !is_full) return s;
     if (divides) form->each = shape->each - 1;
     else form->groups = groups - 1;
@@ -339,7 +338,7 @@ enum cb_status cb_stages_binary(const struct cb_shared *shared, const struct cb_
     cb_binaries_close(binaries);
     if (!s) return CB_OK;
   }
-  return find_binary(shared, text, 1, compiled, diag);
+  return cb_program_binary(shared, text, 1, compiled, diag);
 }
 
 /* What runs. */
@@ -376,6 +375,7 @@ static enum cb_status build_staged(cbgen_solver *solver, struct cb_diag *diag) {
                                     &sizes, diag);
   if (!s) s = cb_stages_binary(solver->op->shared, &solver->source, &compiled, diag);
   parts.cubin = compiled.cubin;
+  if (!s) cb_stages_fuse(parts.fused, solver->op, NULL, parts.program, &solver->plan);
   if (!s) s = cb_staged_load(&solver->staged, &parts, diag);
   cb_compiled_release(&compiled);
   return s;

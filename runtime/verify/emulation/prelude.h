@@ -131,6 +131,10 @@ struct alignas(16) complex128_t : Complex<double> {
   using Complex<double>::Complex;
 };
 template <class T> inline T conjugate(const T &number) { return T(number.re, -number.im); }
+template <class T> inline T negative(const T &number) {
+  if constexpr (__is_class(T)) return T(-number.re, -number.im);
+  else return -number;
+}
 struct bfloat16_t {
   uint16_t bits;
   operator float() const { return float_from(uint32_t(bits) << 16); }
