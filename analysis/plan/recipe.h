@@ -65,6 +65,8 @@ struct cb_recipe {
                                * host */
   int takes_vectors;          /* several vectors at once take one pass over what its layouts store, and were measured: a
                                * choice by profile goes by that, which has no plan to ask */
+  int suits_programs;         /* one launch in which each row is committed once, by a thread that is known: vectors of a
+                               * solver may lie in shared memory (codegen/program) */
   int may_refuse;             /* it is made for some matrices only, and refuses others with CB_ERR_UNSUPPORTED */
 };
 
