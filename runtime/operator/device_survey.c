@@ -103,7 +103,7 @@ static enum cb_status look(const struct cb_survey *survey, cb_device_ptr scratch
                                      "clear the survey on GPU %d", device->ordinal);
   if (!s) s = survey_columns(survey, scratch, diag);
   if (!s) s = survey_rows(survey, scratch + sizeof *findings, scratch, diag);
-  if (!s) s = cb_driver_check(driver, driver->call.stream_synchronize(stream), diag, "survey the matrix");
+  if (!s && stream) s = cb_driver_check(driver, driver->call.stream_synchronize(stream), diag, "survey the matrix");
   return s ? s : cb_device_download(device, findings, scratch, sizeof *findings, "the survey", diag);
 }
 
