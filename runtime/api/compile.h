@@ -149,7 +149,7 @@ enum cb_status cb_work_canonical(struct cb_work *work);
 /* Analyses the matrix by the image's own recipe and packs it: the arrays' contents, and the map, for an image
  * that has its kernel already. CB_ERR_WRONG: the plan is not the image's. */
 enum cb_status cb_work_repack(struct cb_work *work);
-/* The same by kernels, of a matrix on the device. If that cannot be, all is as before: the entry's own data are good. */
+/* The same by kernels, of a matrix on the device. If that cannot be, all is as before: the entry's data are good. */
 enum cb_status cb_work_repack_there(struct cb_work *work);
 
 /* Contents for the value arrays, gathered on the host. */
