@@ -166,7 +166,11 @@ int cb_work_may_pack_there(const struct cb_work *work);
 /* The kernels that pack the plan's layouts, where it was made that way. */
 enum cb_status cb_work_find_packers(struct cb_work *work, struct cb_diag *diag);
 
-/* Makes the plan that way if it may and can; else nothing has changed, and the host shall plan. */
+/* Whether kernels would pack the arrays of the entry that was found in less time than these take to the GPU, where the
+ * matrix is already; or the context wants it so. */
+int cb_work_packs_sooner(const struct cb_work *work);
+
+/* Makes the plan that way if it can; else nothing has changed, and the host shall plan. */
 void cb_work_plan_there(struct cb_work *work, const struct cb_options *options);
 
 /* Forgets such a plan, for the host to make another. */

@@ -3,7 +3,6 @@
  * time. */
 #include "runtime/api/compile.h"
 
-#include "analysis/plan/recipe.h"
 #include "base/clock.h"
 
 #include <stdio.h>
@@ -47,17 +46,6 @@ static enum cb_status check_entry(const struct cb_image *image, const struct cb_
   const int64_t rows = turned ? view->cols : view->rows, cols = turned ? view->rows : view->cols;
   if (image->rows == rows && image->cols == cols && image->entries == view->nnz) return CB_OK;
   return cb_fail(diag, CB_ERR_FORMAT, "it is of another matrix");
-}
-
-/* Whether kernels would pack the entry's arrays anew in less time than these take to the GPU: what is there is the
- * matrix. Or the context wants it so. */
-static int packs_sooner(const struct cb_work *work) {
-  enum { LONG = 16 << 20 }; /* bytes that take half a millisecond */
-  const struct cb_image *image = &work->load.image;
-  const struct cb_recipe *recipe;
-  if (!work->request.view.on_device || !cb_work_may_pack_there(work)) return 0;
-  if (image->packed_bytes < LONG && work->request.context->pack != CB_PACK_DEVICE) return 0;
-  return !cb_recipe_find(&recipe, image->recipe, NULL) && recipe->is_ready;
 }
 
 /* Packs what the entry lacks, its data or the map that is needed, by the entry's own recipe. */
@@ -160,7 +148,7 @@ static enum cb_status offer_data(struct cb_work *work) {
 
 /* The data of the entry that was found: packed on the device, or out of it. */
 static enum cb_status use_data(struct cb_work *work) {
-  if (packs_sooner(work) && !cb_work_repack_there(work)) {
+  if (cb_work_packs_sooner(work) && !cb_work_repack_there(work)) {
     cb_log(work->request.context, "cache: kernels pack the arrays anew, by recipe '%s'", work->load.image.recipe);
     return CB_OK;
   }

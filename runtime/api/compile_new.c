@@ -34,7 +34,7 @@ static enum cb_status analyse(struct cb_work *work, const struct cb_options *opt
   CB_RANGE("cbgen: analysis");
   const struct cb_target *target = &work->request.session->device->target;
   struct cb_made *made = &work->made;
-  cb_work_plan_there(work, options);
+  if (cb_work_may_pack_there(work)) cb_work_plan_there(work, options);
   enum cb_status s = cb_work_canonical(work);
   if (!s && !made->plan)
     s = cb_plan_build(&made->plan, &made->assignment, &work->matrix.csr, target, options, work->diag);
