@@ -663,7 +663,7 @@ static void add_share(struct emitter *emitter, struct cb_scope *scope) {
   cb_scope_placeholder(scope, "count", number(emitter, share->each * share->parts));
   cb_scope_placeholder(scope, "each", number(emitter, share->each));
   cb_scope_optional(scope, "parts", number(emitter, share->parts));
-  if (share->each > 1) cb_scope_section(scope, "each");
+  if (has_several_sums(emitter)) cb_scope_section(scope, "each");
   if (share->parts > 1) cb_scope_section(scope, "parts");
   if (cb_share_blocks(share) > 1) cb_scope_section(scope, "own_threads");
   if (share->sharing == CB_SHARING_WARPS) cb_scope_section(scope, "meeting");

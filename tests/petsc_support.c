@@ -179,6 +179,6 @@ int main(int argc, char **argv) {
                                      "programs", "misuses", "traps"};
   int failures = 0;
   for (size_t i = 0; i < sizeof left / sizeof *left; i++)
-    if (counted(left[i])) failures += fprintf(stderr, "left on the GPU: %s %ld\n", left[i], (long)counted(left[i]));
+    if (counted(left[i]) > 0) failures += fprintf(stderr, "left on the GPU: %s %ld\n", left[i], (long)counted(left[i]));
   return failures ? 1 : 0;
 }
