@@ -53,6 +53,7 @@ struct state {
   int64_t slices, local_rows;
   int32_t *order;      /* by local row: block row, or that behind the last; NULL: in order */
   int64_t *first_step; /* by slice: steps before it; slices + 1 */
+  int64_t *first_slot; /* by slice: slots before it, for kernels that pack */
   int64_t steps;       /* of all slices */
   int64_t longest;     /* steps of a lane */
   uint32_t *first_column; /* by slice: of blocks */
@@ -270,6 +271,15 @@ static enum cb_status check_slices(const struct state *state, const struct cb_re
   return CB_OK;
 }
 
+static int set_first_slots(struct state *state) {
+  state->first_slot = state->first_step;
+  if (step_slots(state) == 1) return 1;
+  state->first_slot = cb_arena_alloc(&state->arena, (size_t)state->slices + 1, sizeof *state->first_slot);
+  for (int64_t i = 0; state->first_slot && i <= state->slices; i++)
+    state->first_slot[i] = state->first_step[i] * step_slots(state);
+  return state->first_slot != NULL;
+}
+
 static enum cb_status make_slices(struct state *state, const struct cb_region_builder *builder, struct cb_diag *diag) {
   state->count = cb_arena_alloc(&state->arena, (size_t)state->block_rows, sizeof *state->count);
   if (!state->count) return cb_fail_memory(diag, "block counts", (uint64_t)state->block_rows * 4);
@@ -282,7 +292,8 @@ static enum cb_status make_slices(struct state *state, const struct cb_region_bu
   (may_be_whole(state->size, builder) ? choose_shares : choose_lanes)(state, builder);
   state->steps = choose_order(state, builder);
   state->first_step = cb_first_steps(&state->arena, state->slices, steps_of_slice, state, &state->longest);
-  if (!state->first_step) return cb_fail_memory(diag, "slices", (uint64_t)state->slices * 8);
+  if (!state->first_step || !set_first_slots(state))
+    return cb_fail_memory(diag, "slices", (uint64_t)state->slices * 8);
   return check_slices(state, builder, diag);
 }
 
@@ -799,7 +810,7 @@ static void describe(const void *user, struct cb_pack_lists *lists) {
       .numbers = {[SLICES] = slices, [LANES_LOG2] = log2, [BLOCK_ROWS] = state->block_rows,
                   [NUMBER_OF_ROWS] = state->csr->rows, [TILE_ROWS] = state->size.rows, [TILE_COLS] = state->size.cols,
                   [VECTOR] = is_whole(state) ? 0 : state->vector, [PRESENCE_BYTES] = presence_bytes(state->size)},
-      .lists = {{state->first_step, (slices + 1) * (int64_t)sizeof *state->first_step},
+      .lists = {{state->first_slot, (slices + 1) * (int64_t)sizeof *state->first_slot},
                 {state->first_column, slices * (int64_t)sizeof *state->first_column},
                 {state->order, state->order ? state->local_rows * (int64_t)sizeof *state->order : 0}},
       .warps = slices,
