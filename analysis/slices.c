@@ -32,8 +32,11 @@ int64_t cb_sum_up(int64_t *first, int64_t count) {
 }
 
 int64_t cb_equal_length(int64_t rows, cb_row_length *length_of, const void *state) {
+  enum { FEW = 64 }; /* rows, among which there are nearly always two lengths if there are any */
   const int64_t length = length_of(state, 0);
   int other = 0;
+  for (int64_t row = 1; row < cb_smaller(rows, FEW) && !other; row++) other = length_of(state, row) != length;
+  if (other) return -1;
 #pragma omp parallel for schedule(static) reduction(| : other)
   for (int64_t row = 0; row < rows; row++) other |= length_of(state, row) != length;
   return other ? -1 : length;

@@ -4,6 +4,7 @@
  *   profile MATRIX                             prints the profile: its numbers in their order
  *   features TYPE NUMBER …                     of a profile: prints features and the model's times, as for sm_90
  *   score MODEL-OF-GPU'\t'FEATURE … TIME …     prints the scores of all recipes; "none" when the GPU has no table
+ *   order SCORE … TIME …                       of all recipes; a time of 0: none. Prints their numbers, the best first
  *
  * and of the shares of an extraction (analysis/choose/shares.h)
  *
@@ -11,7 +12,7 @@
  *   describe NUMBER …                          of a profile: prints features
  *   shares MODEL-OF-GPU'\t'BYTES FEATURE …     what is predicted for values of so many bytes, and the outputs; or "none"
  */
-#include "analysis/choose/predictor.h"
+#include "analysis/choose/choose.h"
 #include "analysis/choose/shares.h"
 #include "base/types.h"
 #include "frontend/read.h"
@@ -36,6 +37,19 @@ static void score(char *line) {
   for (int i = 0; i < CB_CHOICE_RECIPES; i++) model.ns[i] = strtoll(at, &at, 10);
   cb_choice_score(&scores, table, &features, &model);
   for (int i = 0; i < CB_CHOICE_RECIPES; i++) printf("%lld ", (long long)scores.of[i]);
+  printf("\n");
+}
+
+static void order(char *at) {
+  struct cb_choice choice = {0};
+  struct cb_choice_scores scores;
+  struct cb_choice_times model;
+  for (int i = 0; i < CB_CHOICE_RECIPES; i++) scores.of[i] = strtoll(at, &at, 10);
+  for (int i = 0; i < CB_CHOICE_RECIPES; i++) model.ns[i] = strtoll(at, &at, 10);
+  cb_choice_rank(&choice, &scores, &model);
+  for (int rank = 0; rank < choice.count; rank++)
+    for (int i = 0; i < CB_CHOICE_RECIPES; i++)
+      if (!strcmp(cb_choice_recipes[i], choice.ranks[rank].recipe)) printf("%d ", i);
   printf("\n");
 }
 
@@ -113,6 +127,8 @@ int main(void) {
     line[strcspn(line, "\n")] = 0;
     if (!strncmp(line, "score ", 6))
       score(line + 6);
+    else if (!strncmp(line, "order ", 6))
+      order(line + 6);
     else if (!strncmp(line, "profile ", 8))
       profile(line + 8, 0);
     else if (!strncmp(line, "features ", 9))

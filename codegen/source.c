@@ -663,7 +663,7 @@ static void add_share(struct emitter *emitter, struct cb_scope *scope) {
   cb_scope_placeholder(scope, "count", number(emitter, share->each * share->parts));
   cb_scope_placeholder(scope, "each", number(emitter, share->each));
   cb_scope_optional(scope, "parts", number(emitter, share->parts));
-  if (share->each > 1) cb_scope_section(scope, "each");
+  if (has_several_sums(emitter)) cb_scope_section(scope, "each");
   if (share->parts > 1) cb_scope_section(scope, "parts");
   if (cb_share_blocks(share) > 1) cb_scope_section(scope, "own_threads");
   if (share->sharing == CB_SHARING_WARPS) cb_scope_section(scope, "meeting");
@@ -821,7 +821,7 @@ static enum cb_status emit_device(struct emitter *emitter, struct cb_text *text)
   enum cb_status s = emit_product(emitter, text);
   if (!s && cb_plan_has_heads(emitter->plan) && emitter->plan->launches_count) s = emit_heads(emitter, text);
   if (!s && emitter->plan->vectors > 1 && emitter->plan->launches_count) s = emit_vector_kernels(emitter, text);
-  return s ? s : cb_check_intrinsics(cb_text_string(text), emitter->diag);
+  return s;
 }
 
 /* Hands the finished text over. */
@@ -839,6 +839,7 @@ static enum cb_status emit(struct cb_source *source, struct emitter *emitter) {
   *source = (struct cb_source){0};
   enum cb_status s = cb_emit_header(emitter);
   if (!s) s = emit_device(emitter, &device);
+  if (!s) s = cb_check_intrinsics(cb_text_string(&device), emitter->diag);
   if (!s) s = cb_source_with_prelude(&emitter->text, &device, emitter->diag);
   if (!s) s = cb_emit_host(emitter);
   if (!s) s = take_source(source, emitter);

@@ -146,8 +146,6 @@ static void what_is_declined(void **state) {
   REFUSED(CBGEN_ERROR_ARGUMENT, "'conjugate' is 2", cbgen_compile(context, &sample.view, &request, &none));
   request = (cbgen_request){.struct_size = sizeof request, .vectors = 4};
   REFUSED(CBGEN_ERROR_UNSUPPORTED, "several vectors at once", cbgen_compile(context, &sample.view, &request, &none));
-  request = (cbgen_request){.struct_size = sizeof request, .symmetric = CBGEN_SYMMETRIC};
-  REFUSED(CBGEN_ERROR_UNSUPPORTED, "symmetric storage", cbgen_compile(context, &sample.view, &request, &none));
   request = (cbgen_request){.struct_size = sizeof request, .epilogue = "out r; r = ax;"};
   REFUSED(CBGEN_ERROR_UNSUPPORTED, "an epilogue", cbgen_compile(context, &sample.view, &request, &none));
   request = (cbgen_request){.struct_size = sizeof request, .device_scalars = 1};

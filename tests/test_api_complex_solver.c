@@ -92,6 +92,23 @@ static void blocks_are_inverted(void **state) {
   }
 }
 
+/* A block without an inverse counts as its diagonal, which complex numbers divide; where that is 0 it is left out. */
+static void singular_blocks_are_their_diagonals(void **state) {
+  int32_t pointers[] = {0, 2, 4, 6, 8}, columns[] = {0, 1, 0, 1, 2, 3, 2, 3};
+  double values[] = {1, 1, 1, 1, 0, 2, 0, 2, 0, 0, 0, 0, 0, 0, 0, 4}, found[16];
+  const double expected[] = {0.5, -0.5, 0, 0, 1, 0, 0, 0, 0, 0, 0, -0.5, 0, 0, 0, -0.25}; /* the first columns, then the second */
+  const cbgen_csr view = {.struct_size = sizeof view, .rows = 4, .cols = 4, .nnz = 8, .row_ptr = pointers,
+                          .col_idx = columns, .values = values, .value_type = CBGEN_C128};
+  const uint64_t inverses = app_alloc(0, sizeof found);
+  cbgen_context *context = new_context("recipe=sell");
+  (void)state;
+  must(context, cbgen_block_diagonal(context, &view, 2, (void *)(uintptr_t)inverses));
+  assert_true(app_take(found, inverses, sizeof found));
+  for (int i = 0; i < 16; i++) assert_true(found[i] == expected[i]);
+  app_free(inverses);
+  cbgen_context_destroy(context);
+}
+
 /* A 2 x 2 system, D x = b with diagonal (2 i, 1 - i), in one iteration of Jacobi's; and the largest eigenvalue of a
  * Hermitian matrix, (2, 2 i; -2 i, -1): 3, of which the vector is (2, -i). */
 static void known_solutions(void **state) {
@@ -191,6 +208,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(known_solutions, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(every_method_in_every_form, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(blocks_are_inverted, open_fake, check_fake),
+      cmocka_unit_test_setup_teardown(singular_blocks_are_their_diagonals, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(ends_have_reasons, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(progress_knows_residuals, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(what_has_no_meaning_is_refused, open_fake, check_fake),

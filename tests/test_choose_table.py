@@ -60,6 +60,25 @@ def evaluates_as_trained(trees, samples):
     print(f"{len(samples)} committed and {len(made)} random profiles: the library's scores are the trainer's")
 
 
+def orders_as_trained(samples):
+    """Ties and all: scores of committed profiles, and random ones of which many are about as good as the best."""
+    rng = random.Random(2)
+    cases = [(scores, s.model) for scores, s in zip(library_scores(samples), samples)]
+    for _ in range(4000):
+        near = rng.choice((1, 2, 40, 3000))
+        cases.append(([20000 + rng.choice((0, 29, 30, 31, rng.randint(0, near))) for _ in learn.RECIPES],
+                      [rng.choice((0, 1, 5000)) for _ in learn.RECIPES]))
+    answers = learn.ask(CHOICE, ["order " + " ".join(map(str, [*scores, *model])) for scores, model in cases])
+    plain = 0
+    for (scores, model), answer in zip(cases, answers):
+        known = [score if ns else None for score, ns in zip(scores, model)]
+        wanted = learn.order(known)
+        assert list(map(int, answer.split())) == wanted, (scores, model, answer, wanted)
+        plain += bool(wanted) and scores[wanted[0]] > min(score for score in known if score is not None)
+    assert plain > 100, "no tie decides anything"
+    print(f"{len(cases)} orders of recipes are the trainer's, {plain} of them begin with one that is not quite the best")
+
+
 def profiles_are_todays():
     found = {matrix: record["counts"] for (matrix, _), record in measured.read(names("profiles.jsonl.gz")).items()}
     small = [matrix for matrix, counts in sorted(found.items())
@@ -95,6 +114,7 @@ def main():
         sys.exit(77)
     samples = committed()
     evaluates_as_trained(tables[MODEL], samples)
+    orders_as_trained(samples)
     profiles_are_todays()
     loses_little(samples)
 

@@ -2,7 +2,6 @@
 /* From a matrix to an order of recipes: see choose.h. */
 #include "analysis/choose/choose.h"
 
-#include "analysis/choose/predictor.h"
 #include "base/integers.h"
 
 /* What it means that the model has no time for a recipe, in its order. */
@@ -36,8 +35,9 @@ static int plain_one(const struct cb_choice_scores *scores, const struct cb_choi
   return NONE;
 }
 
-static void rank(struct cb_choice *choice, const struct cb_choice_scores *scores, const struct cb_choice_times *model) {
+void cb_choice_rank(struct cb_choice *choice, const struct cb_choice_scores *scores, const struct cb_choice_times *model) {
   int64_t best = INT64_MAX;
+  choice->count = 0;
   for (int i = 0; i < CB_CHOICE_RECIPES; i++)
     if (model->ns[i]) best = cb_smaller(best, scores->of[i]);
   const int first = plain_one(scores, model, best);
@@ -62,6 +62,6 @@ enum cb_status cb_choose(struct cb_choice *choice, const struct cb_csr *csr, con
   cb_choice_model(&model, &profile, target, types);
   cb_choice_describe(&features, &profile, &model, types);
   cb_choice_score(&scores, table, &features, &model);
-  rank(choice, &scores, &model);
+  cb_choice_rank(choice, &scores, &model);
   return CB_OK;
 }

@@ -4,6 +4,7 @@
 #define CBGEN_ANALYSIS_CHOOSE_CHOOSE_H
 
 #include "analysis/choose/model.h"
+#include "analysis/choose/predictor.h"
 #include "base/status.h"
 
 /* Recipes by predicted time, the fastest first. Behind the `count` that the profile speaks for come the others, each
@@ -17,6 +18,10 @@ struct cb_choice {
     const char *against; /* NULL before */
   } ranks[CB_CHOICE_RECIPES];
 };
+
+/* Puts the recipes in order: those with a time in the model by their scores, but first among those that are as good as the
+ * best one whose rows are written once each. */
+void cb_choice_rank(struct cb_choice *choice, const struct cb_choice_scores *scores, const struct cb_choice_times *model);
 
 /* CB_ERR_MEMORY. The same for any number of threads. */
 enum cb_status cb_choose(struct cb_choice *choice, const struct cb_csr *csr, const struct cb_target *target,

@@ -37,10 +37,8 @@ struct cb_choice_table {
 };
 extern const struct cb_choice_table cb_choice_tables[]; /* ends with a NULL model */
 
-/* The table of that GPU, which a test has checked; NULL: there is none. */
+/* The table of that GPU; NULL: there is none. A test has checked the committed ones (cb_forest_check). */
 const struct cb_choice_table *cb_choice_table_find(const char *model);
-/* Whether every node and every tree leads somewhere. */
-int cb_choice_table_check(const struct cb_choice_table *table);
 
 /* The scores of all recipes; those without a time in the model have none (0). `table` NULL: the model's. */
 struct cb_choice_scores {

@@ -6,10 +6,6 @@
 
 #include <string.h>
 
-int cb_choice_table_check(const struct cb_choice_table *table) {
-  return cb_forest_check(&table->forest, CB_CHOICE_FEATURES, CB_CHOICE_RECIPES);
-}
-
 const struct cb_choice_table *cb_choice_table_find(const char *model) {
   for (const struct cb_choice_table *table = cb_choice_tables; table->model; table++)
     if (!strcmp(table->model, model)) return table;

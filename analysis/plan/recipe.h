@@ -76,8 +76,6 @@ const struct cb_recipe *cb_recipe_at(int number);
 /* Those that a search looks at, in its order; of two that are predicted to be equal it takes the earlier one. */
 const struct cb_recipe *cb_recipe_searched(int number);
 
-/* Whether its layouts take complex numbers, of choices one. */
-int cb_recipe_takes_complex(const struct cb_recipe *recipe);
 
 /* The recipe of that name; CB_ERR_ARGUMENT lists what there is. */
 enum cb_status cb_recipe_find(const struct cb_recipe **recipe, const char *name, struct cb_diag *diag);

@@ -139,6 +139,11 @@ int cb_program_pipelining_pays(enum cb_form_kind kind, const struct cb_program_s
          MORE * size->vector_bytes / (costs[kind].rate * most_blocks(kind, size)) < SAVED;
 }
 
+int cb_program_matrix_pays(const struct cb_program_form *form, const struct cb_program_size *size) {
+  enum { LEAST = 24 << 10 }; /* bytes of the matrix for a thread block: what less of it takes from L2 is soon there */
+  return form->kind == CB_PROGRAM_GRID && size->stored_bytes / most_blocks(form->kind, size) >= LEAST;
+}
+
 void cb_program_complete(struct cb_program_form *form, const struct cb_program_size *size) {
   if (form->kind == CB_PROGRAM_BLOCK) form->blocks = 1;
   if (form->kind == CB_PROGRAM_CLUSTER && !form->blocks) form->blocks = cluster_blocks(size);

@@ -21,6 +21,7 @@ struct shared {
   struct CUmod_st *module, *condition_module; /* the second NULL: there are no conditional nodes */
   struct CUfunc_st *begin, *stages[CB_MOST_STAGES], *condition, *condition_again;
   struct cb_stages_plan plan;
+  struct cb_fused *fused[CB_MOST_FUSIONS];
 };
 
 struct cb_staged {
@@ -224,13 +225,34 @@ static enum cb_status do_act(const struct cb_staged *staged, const struct cb_act
   return CB_OK;
 }
 
+/* The kernels that are this act, a product, and the stage behind it. NULL: there are none. */
+static const struct cb_fused *fused_at(const struct cb_staged *staged, int act) {
+  const struct cb_stages_plan *plan = &staged->shared->plan;
+  for (int i = 0; i < plan->fusions_count; i++)
+    if (plan->fusions[i].act == act) return staged->shared->fused[i];
+  return NULL;
+}
+
+static enum cb_status do_fused(const struct cb_staged *staged, const struct cb_fused *fused, const struct cb_act *product,
+                               struct CUstream_st *stream, struct cb_diag *diag) {
+  const struct cb_act *stage = product + 1;
+  const struct cb_fused_call call = {.op = product->number == CB_OF_TRANSPOSED ? staged->transposed : staged->op,
+                                     .vectors = staged->vectors,
+                                     .given = staged->given,
+                                     .from = state_at(staged, stage->from),
+                                     .to = state_at(staged, stage->to)};
+  return cb_fused_launch(fused, &call, stream, diag);
+}
+
 static enum cb_status do_acts(const struct cb_staged *staged, int first, int count, struct CUstream_st *stream,
                               struct cb_diag *diag) {
   const struct cb_stages_plan *plan = &staged->shared->plan;
   enum cb_status s = CB_OK;
   for (int i = first, group = 0, times = 1; i < first + count && !s; i++) {
     while (group < plan->groups_count && plan->groups[group].first + plan->groups[group].count <= i) group++;
-    s = do_act(staged, &plan->acts[i], stream, diag);
+    const struct cb_fused *fused = fused_at(staged, i);
+    s = fused ? do_fused(staged, fused, &plan->acts[i], stream, diag) : do_act(staged, &plan->acts[i], stream, diag);
+    i += fused != NULL;
     if (group == plan->groups_count || i + 1 < plan->groups[group].first + plan->groups[group].count) continue;
     if (times++ < plan->groups[group].times) i = plan->groups[group].first - 1;
     else times = 1;
@@ -446,11 +468,16 @@ enum cb_status cb_staged_load(struct cb_staged **out, const struct cb_staged_par
   *out = NULL;
   if (staged) staged->shared = cb_calloc(1, sizeof *staged->shared);
   if (!staged || !staged->shared) {
+    for (int i = 0; i < CB_MOST_FUSIONS; i++) cb_fused_free(parts->fused[i]);
     cb_free(staged);
     return cb_fail_memory(diag, "a solver", sizeof *staged);
   }
   atomic_init(&staged->shared->handles, 1);
   staged->shared->plan = *parts->plan;
+  for (int i = 0; i < CB_MOST_FUSIONS; i++) {
+    staged->shared->fused[i] = parts->fused[i];
+    if (parts->fused[i]) cb_fused_registers(parts->fused[i], &staged->info);
+  }
   const enum cb_status s = make(staged, parts, parts->cubin, diag);
   if (s) cb_staged_free(staged);
   else *out = staged;
@@ -472,6 +499,7 @@ enum cb_status cb_staged_clone(struct cb_staged **out, const struct cb_staged *s
 }
 
 static void unload(const struct cb_driver *driver, struct shared *shared) {
+  for (int i = 0; i < CB_MOST_FUSIONS; i++) cb_fused_free(shared->fused[i]);
   if (shared->module) driver->call.module_unload(shared->module);
   if (shared->condition_module) driver->call.module_unload(shared->condition_module);
 }

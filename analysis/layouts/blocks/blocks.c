@@ -10,9 +10,9 @@
  *
  * Symmetric storage (plan/symmetry.h): square blocks above the main diagonal are not stored. Every block of a local row
  * has its column offset as ever, and the place of its values: a slot among those of the blocks that are stored, slice
- * by slice, in which blocks on and below the diagonal come first in each local row, and a bit that says that the block
- * there is the mirror image, to be turned. So all but the second reads are whole lines, and sums keep their order and
- * bits. On a mesh neighbours' images are neighbours, and the second read is from L2.
+ * by slice, with those of each local row in the order of columns, and a bit that says that the block there is the mirror
+ * image, to be turned. So all but the second reads are whole lines; on a mesh neighbours' images are neighbours, and the
+ * second read is from L2, as long as it comes soon: so a row takes its blocks in turns (turn_of), not by columns.
  *
  * How to read it: blocks_plan near the end calls the passes in order. All of them walk along block rows as tiles.h
  * does.
@@ -447,15 +447,15 @@ static void build_columns(struct cb_region_builder *builder, struct state *state
 
 /* Elements by slot, behind those of the column offsets. */
 static void build_places(struct cb_region_builder *builder, const struct state *state) {
+  const char *section = cb_symmetry_section((enum cb_symmetry_option)builder->options->symmetric);
   if (!is_mirrored(state)) return;
   cb_region_by_slot(builder, "value_place", "twice where a slot's block has its values; odd: its mirror image has",
                     (struct cb_slot_elements){.first = state->steps * LANES,
                                               .count = state->steps * LANES,
                                               .largest = 2 * state->own.steps * LANES - 1});
   cb_region_section(builder, "mirrored");
-  if (builder->options->symmetric == CB_SYMMETRIC_SKEW) cb_region_section(builder, "negated");
-  cb_region_fact(builder, builder->options->symmetric == CB_SYMMETRIC_SKEW ? "negated" : "mirrored", "%lld",
-                 (long long)(state->blocks - state->own.start[state->block_rows]));
+  cb_region_section(builder, section);
+  cb_region_fact(builder, section, "%lld", (long long)(state->blocks - state->own.start[state->block_rows]));
 }
 
 /* Nonzeros in blocks above the main diagonal. */
@@ -484,6 +484,7 @@ static void build_guards(struct cb_region_builder *builder, const struct state *
   const int shared = state->lanes > 1, guarded = state->local_rows * state->size.rows > state->csr->rows;
   if (shared) cb_region_structure(builder, "kLanes", state->lanes, "plan: lanes that share a block row");
   if (shared) cb_region_section(builder, "shared");
+  if (shared && state->lanes >= state->size.rows) cb_region_section(builder, "one_row");
   if (guarded) cb_region_section(builder, "guarded");
   if (state->cut) cb_region_section(builder, "cut");
 }
@@ -501,10 +502,10 @@ static void build_presence(struct cb_region_builder *builder, const struct state
 
 /* Blocks whose loads are in flight together: 27 values (finite elements of three unknowns per node: three blocks
  * take 243 µs where one takes 250), or more when there are so few threads on a multiprocessor that each may have the
- * registers. */
+ * registers; 18 of two doubles. */
 static int64_t choose_batch(const struct state *state, const struct cb_region_builder *builder) {
   const int64_t threads = state->slices * LANES / builder->target->multiprocessors;
-  const int64_t values = threads <= 512 ? 36 : 27;
+  const int64_t values = cb_region_is_wide(builder) ? 18 : threads <= 512 ? 36 : 27;
   const int64_t area = cb_tile_area(state->size), asked = builder->settings[BLOCKS_BATCH];
   const int64_t most = cb_smaller(cb_smaller(8, 64 / area), state->longest); /* more have no registers */
   return cb_larger(1, cb_smaller(asked ? asked : values / area, most));
@@ -530,7 +531,7 @@ static void build_text(struct cb_region_builder *builder, const struct state *st
 static int blocks_per_sm(const struct cb_region_builder *builder, const struct state *state) {
   const int64_t values = choose_batch(state, builder) * cb_tile_area(state->size);
   const int64_t registers = values * (int64_t)cb_type_size(builder->sum_type) / 4;
-  if (registers <= 18) return state->absent ? 4 : 5;
+  if (registers <= 18) return cb_region_blocks_for(builder, state->absent ? 4 : 5);
   if (registers <= 36) return state->absent ? 2 : 3;
   return registers <= 72 ? 2 : 1;
 }
@@ -688,6 +689,19 @@ static int64_t visit_place(const struct state *state, int64_t block_row, int64_t
   return there;
 }
 
+/* The turn of block `k` of a local row. Where blocks are mirrored, the farthest below the main diagonal is followed by the
+ * farthest above, and so on: a block and its mirror image are read by rows that are at about the same turn then, so that
+ * the second read still finds in L2 what the first brought. Read by columns, most of it would be gone. */
+static int64_t turn_of(const struct state *state, int64_t block_row, int64_t column, int64_t k) {
+  if (!is_mirrored(state)) return k;
+  const int64_t all = state->count[block_row], own = own_blocks(state, block_row);
+  const int has_diagonal = own > 0 && state->own.column[state->own.start[block_row + 1] - 1] == block_row;
+  const int64_t below = own - has_diagonal, above = all - own;
+  if (column == block_row) return all - 1;
+  if (column < block_row) return k + cb_smaller(k, above);
+  return all - 1 - k + cb_smaller(all - k, below);
+}
+
 /* Column offsets belong to blocks, so their slots are those of blocks. */
 static void visit_local_row(const struct state *state, int64_t slice, int64_t in_slice, unsigned char *presence,
                         const struct cb_walk *to) {
@@ -696,7 +710,7 @@ static void visit_local_row(const struct state *state, int64_t slice, int64_t in
   struct cb_tile_walk walk = blocks_at(state, slice, in_slice);
   struct cb_tile block;
   for (int64_t k = 0; cb_tile_walk_next(&walk, &block); k++) {
-    int64_t slot = slot_of(state, slice, in_slice, k);
+    int64_t slot = slot_of(state, slice, in_slice, turn_of(state, block_row, block.column, k));
     cb_emit_element(to, slot, (uint32_t)(block.column - state->first_column[slice]));
     if (is_mirrored(state)) slot = visit_place(state, block_row, slot, k, block.column, to);
     if (is_mirrored(state) && block.column > block_row) {
@@ -752,7 +766,6 @@ const struct cb_layout cb_layout_blocks = {
     .recipes = cb_blocks_recipes,
     .plan = blocks_plan,
     .has_family = 1,
-    .takes_complex = 1,
     .visit = blocks_visit,
     .describe = describe,
     .unit = "slice",

@@ -150,7 +150,7 @@ static void predict_sectors(struct cb_region_builder *builder, const struct cb_r
   struct cb_diag diag = {0};
   const struct gathers gathers = {state, restore, builder->work.part.csr->cols};
   builder->region.blocks = state->runs.count / cb_runs_per_block(state);
-  builder->region.blocks_per_sm = choose_blocks_per_sm(state);
+  builder->region.blocks_per_sm = cb_region_blocks_for(builder, choose_blocks_per_sm(state));
   if (cb_sectors_predict(builder, &gathers, visit_sectors, &diag)) builder->failed = 1;
 }
 
@@ -713,7 +713,7 @@ static void build_region(struct cb_region_builder *builder, struct cb_runs *stat
   /* Lanes work together, so a thread has all vectors of a pass. COO runs leave no shared memory for a second one. */
   builder->region.takes_vectors = 2 * builder->region.static_shared <= CB_STATIC_SHARED;
   builder->region.thread_rows = state->format_blocks[CB_DENSE] ? CB_PANEL_ROWS / 2 : 0;
-  builder->region.blocks_per_sm = choose_blocks_per_sm(state);
+  builder->region.blocks_per_sm = cb_region_blocks_for(builder, choose_blocks_per_sm(state));
   build_facts(builder, state);
   predict(builder, state);
 }
@@ -729,6 +729,11 @@ static void size_values(struct cb_runs *state, struct cb_region_builder *builder
   state->code_after = builder->value_storage == CB_VALUES_CODED;
 }
 
+/* COO runs have a sum for each lane and row in shared memory, for which those of 16 bytes leave no room. */
+static int allows_coo(const struct cb_region_builder *builder) {
+  return (int64_t)cb_type_size(builder->sum_type) * CB_RUN_WARPS * CB_PANEL_ROWS * CB_RUN_LANES <= CB_STATIC_SHARED;
+}
+
 static enum cb_status cb_layout_plan(struct cb_region_builder *builder, struct cb_diag *diag) {
   const struct cb_csr *csr = builder->work.part.csr;
   const int64_t *settings = builder->settings;
@@ -739,7 +744,7 @@ static enum cb_status cb_layout_plan(struct cb_region_builder *builder, struct c
   *state = (struct cb_runs){.panels = cb_panel_count(csr->rows),
                             .intra = settings[CB_SPMV_INTRA] != CB_OFF,
                             .run_blocks = (int)settings[CB_SPMV_RUN_BLOCKS],
-                            .th1 = (int)settings[CB_SPMV_TH1],
+                            .th1 = allows_coo(builder) ? (int)settings[CB_SPMV_TH1] : 0,
                             .th2 = (int)settings[CB_SPMV_TH2],
                             .full_dense = 1};
   builder->work.units = state->panels;

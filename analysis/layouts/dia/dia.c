@@ -330,7 +330,7 @@ static void build_facts(struct cb_region_builder *builder, const struct state *s
   if (state->count[EVEN]) cb_region_fact(builder, "even", "%d", state->count[EVEN]);
   if (state->count[HOLED]) cb_region_fact(builder, "holed", "%d", state->count[HOLED]);
   if (is_mirrored(state))
-    cb_region_fact(builder, builder->options->symmetric == CB_SYMMETRIC_SKEW ? "negated" : "mirrored", "%d",
+    cb_region_fact(builder, cb_symmetry_section((enum cb_symmetry_option)builder->options->symmetric), "%d",
                    state->count[STORED] - state->own);
 }
 
@@ -352,7 +352,8 @@ static void build_slots(struct cb_region_builder *builder, const struct state *s
     cb_region_bytes(builder, "presence", "a bit per slot: it holds a nonzero", slots / 8);
   cb_region_section(builder, "stored");
   if (is_mirrored(state)) cb_region_section(builder, "mirrored");
-  if (is_mirrored(state) && builder->options->symmetric == CB_SYMMETRIC_SKEW) cb_region_section(builder, "negated");
+  if (is_mirrored(state))
+    cb_region_section(builder, cb_symmetry_section((enum cb_symmetry_option)builder->options->symmetric));
   builder->region.mirrored = mirrored_nonzeros(state);
   build_stored_offsets(builder, state);
   if (stored > UNROLLED) cb_region_section(builder, "stored_loop");
@@ -549,11 +550,12 @@ static void build_rows(struct cb_region_builder *builder, const struct state *st
     cb_region_structure(builder, "kThreads", state->threads, "plan: threads of a thread block");
     cb_region_section(builder, "wide");
     builder->region.threads = state->threads;
-    builder->region.blocks_per_sm = RESIDENT / state->threads;
+    builder->region.blocks_per_sm = cb_region_blocks_for(builder, RESIDENT / state->threads);
     return;
   }
   /* 32 registers are enough where few diagonals are loaded, and none of values */
-  builder->region.blocks_per_sm = wave <= 4 ? (int)wave : stored || state->diagonals > FEW ? 6 : 8;
+  builder->region.blocks_per_sm =
+      cb_region_blocks_for(builder, wave <= 4 ? (int)wave : stored || state->diagonals > FEW ? 6 : 8);
 }
 
 /* Diagonals whose loads are in flight together: few steps of it. */
@@ -744,7 +746,6 @@ const struct cb_layout cb_layout_dia = {
     .recipes = cb_dia_recipes,
     .plan = dia_plan,
     .has_family = 1,
-    .takes_complex = 1,
     .visit = dia_visit,
     .describe = describe,
     .ignores_rows = 1,
