@@ -190,15 +190,41 @@ static int make_list(const struct counting *counting, struct cb_diagonal **list,
   return 1;
 }
 
+/* ---- few nonzeros: one pass, by one thread, with a counter for each diagonal */
+
+static int is_short(const struct cb_csr *csr, int64_t keys) {
+  enum { SHORT = 1 << 18 };
+  return csr->nnz <= SHORT && keys <= csr->nnz;
+}
+
+static int list_short(const struct counting *counting, struct cb_diagonal **list, int64_t *count) {
+  const struct cb_csr *csr = counting->csr;
+  uint32_t *counts = cb_calloc((size_t)counting->keys, sizeof *counts);
+  int64_t listed = 0;
+  if (!counts) return 0;
+  for (int64_t row = 0, k = 0; row < csr->rows; row++) {
+    uint32_t *const of_row = counts + (csr->rows - 1 - row);
+    for (const int64_t end = cb_csr_row(csr, row + 1); k < end; k++) of_row[csr->col_idx[k]]++;
+  }
+  for (int64_t key = 0; key < counting->keys; key++) *count += counts[key] >= counting->least;
+  *list = cb_alloc((size_t)*count, sizeof **list);
+  for (int64_t key = 0; key < counting->keys && *list; key++)
+    if (counts[key] >= counting->least) (*list)[listed++] = (struct cb_diagonal){key, counts[key]};
+  cb_free(counts);
+  return *list != NULL;
+}
+
 enum cb_status cb_diagonals_list(struct cb_diagonal **list, int64_t *count, const struct cb_csr *csr, int64_t least,
                                  struct cb_diag *diag) {
   struct counting counting = {.csr = csr, .keys = cb_larger(csr->rows + csr->cols, 1), .least = least};
   *list = NULL;
   *count = 0;
   if (csr->remote) return csr->remote->diagonals(csr->remote->user, least, list, count, diag);
-  int good = find_groups(&counting);
-  if (good && is_too_wide(&counting)) good = list_sorted(&counting, list, count);
-  else good = good && count_diagonals(&counting) && make_list(&counting, list, count);
+  int good = 1;
+  if (is_short(csr, counting.keys)) good = list_short(&counting, list, count);
+  else if (!find_groups(&counting)) good = 0;
+  else if (is_too_wide(&counting)) good = list_sorted(&counting, list, count);
+  else good = count_diagonals(&counting) && make_list(&counting, list, count);
   cb_free(counting.counts);
   if (good) return CB_OK;
   *count = 0;

@@ -159,6 +159,14 @@ static inline int cb_region_needs_presence(const struct cb_region_builder *build
 void cb_region_values(struct cb_region_builder *builder, const char *name, const char *meaning, int64_t slots);
 /* An array of bytes and value slots: builder->value_bytes > 0, and values are not split. */
 void cb_region_mixed(struct cb_region_builder *builder, const char *name, const char *meaning, int64_t bytes);
+/* Whether numbers have 16 bytes, two doubles: what suits 8 (doubles, two floats) asks for too many registers then. */
+static inline int cb_region_is_wide(const struct cb_region_builder *builder) {
+  return cb_type_size(builder->sum_type) > 8;
+}
+/* Thread blocks of a multiprocessor where `blocks` suit numbers of 8 bytes. */
+static inline int cb_region_blocks_for(const struct cb_region_builder *builder, int blocks) {
+  return cb_region_is_wide(builder) && blocks > 2 ? (blocks + 1) / 2 : blocks;
+}
 /* `slots` more of the slot map's, behind all others, whose numbers the layout itself makes constants of its text. */
 void cb_region_constant_slots(struct cb_region_builder *builder, int64_t slots);
 
@@ -237,8 +245,6 @@ struct cb_layout {
    * columns are not on the host (csr->remote). NULL: it is packed on the host. */
   void (*describe)(const void *state, struct cb_pack_lists *lists);
   int ignores_rows; /* it plans without row pointers, too, where columns are not on the host */
-  int takes_complex; /* its text asks nothing of a number but what templates/vectors.cu.in has for complex ones, and has
-                      * room in shared memory for those of 16 bytes */
   int minds_own_rows; /* it heeds builder->own_rows, and CB_COMMIT_OWN */
   /* What a product takes at least: so many bytes beside the value of each nonzero at a share of the read rate, and some
    * nanoseconds; 0 %: unknown. sampled_ns (NULL: none) finds another bound, much faster than by planning. */

@@ -12,7 +12,7 @@ static const char *const forms[] = {"ax", "add", "axpby", NULL};
 static const char *const on_off[] = {"on", "off", NULL};
 static const char *const tunes[] = {"off", "model", "measure", NULL};
 static const char *const promises[] = {"data", "fixed", NULL};
-static const char *const symmetries[] = {"auto", "on", "skew", "off", NULL};
+static const char *const symmetries[] = {"auto", "on", "skew", "hermitian", "off", NULL};
 static const char *const commits[] = {"any", "once", NULL};
 static const char *const searches[] = {"hopeful", "all", "profile", "ready", NULL};
 
@@ -35,8 +35,8 @@ static const struct general {
     {FIELD(values), {.name = "values", .words = promises, .standard = CB_VALUES_DATA,
                      .help = "fixed: they never change, so that what they have in common becomes text"}},
     {FIELD(symmetric), {.name = "symmetric", .words = symmetries, .standard = CB_SYMMETRIC_AUTO, .may_refuse = 1,
-                        .help = "on, skew: A is its transpose, or that with the other sign, whatever its values: half of it is "
-                                "stored where layouts can; auto: where fixed values show it"}},
+                        .help = "on, skew, hermitian: A is its transpose, that with the other sign, or with conjugated values, whatever "
+                                "they are: half of it is stored where layouts can; auto: where fixed values show it"}},
     {FIELD(symmetric_storage), {.name = "symmetric-storage", .words = cb_auto_on_off, .standard = CB_AUTO,
                                 .help = "half of a symmetric matrix is stored, where a layout can; auto: where it is beyond L2"}},
     {FIELD(check_symmetry), {.name = "check-symmetry", .words = on_off, .least = CB_ON, .standard = CB_OFF,
@@ -64,6 +64,9 @@ static const struct general {
                              "needs no compiler (as libcbgen does)"}},
     {FIELD(ready_loss), {.name = "ready-loss", .most = INT64_C(1) << 40, .standard = 65536,
                          .help = "search=ready: ns of a product by which what needs no compiler may be slower"}},
+    {FIELD(program_loss), {.name = "program-loss", .most = INT64_C(1) << 40,
+                           .help = "recipe auto: ns of a product by which one may be slower whose vectors solvers can keep in "
+                                   "shared memory"}},
     {FIELD(fuse), {.name = "fuse", .words = cb_auto_on_off, .standard = CB_AUTO,
                    .help = "parts of a split share one launch where they can; auto: when that is predicted to be "
                            "faster"}},
@@ -228,8 +231,6 @@ enum cb_status cb_options_apply(struct cb_options *options, const char *settings
 static enum cb_status check_complex(const struct cb_options *options, struct cb_diag *diag) {
   const char *what = options->semiring != CB_PLUS_TIMES ? "other semirings than plus-times"
                      : options->atomics == CB_ON        ? "atomics"
-                     : options->vectors > 1             ? "several vectors at once"
-                     : cb_promises_symmetry(options)    ? "symmetric storage"
                      : options->epilogue && *options->epilogue ? "an epilogue or scalars in device memory"
                                                         : NULL;
   if (!what || !cb_precision_is_complex(options->type)) return CB_OK;
@@ -248,8 +249,10 @@ enum cb_status cb_options_check(const struct cb_options *options, struct cb_diag
                 cb_semiring_names[options->semiring]);
   if (!s && options->symmetric == CB_SYMMETRIC_SKEW && options->semiring != CB_PLUS_TIMES)
     s = cb_fail(diag, CB_ERR_ARGUMENT, "option 'symmetric' takes skew with semiring plus-times only");
+  if (!s && options->symmetric == CB_SYMMETRIC_HERMITIAN && !cb_precision_is_complex(options->type))
+    s = cb_fail(diag, CB_ERR_ARGUMENT, "option 'symmetric' takes hermitian with types of complex numbers only");
   if (!s && options->check_symmetry == CB_ON && !cb_promises_symmetry(options))
-    s = cb_fail(diag, CB_ERR_ARGUMENT, "option 'check-symmetry' checks a promise: option 'symmetric' must be on or skew");
+    s = cb_fail(diag, CB_ERR_ARGUMENT, "option 'check-symmetry' checks a promise: option 'symmetric' must be on, skew or hermitian");
   if (!s && options->vectors > 1 && (options->semiring != CB_PLUS_TIMES || options->atomics == CB_ON))
     s = cb_fail(diag, CB_ERR_ARGUMENT, "option 'vectors' takes semiring plus-times, without atomics");
   if (!s) s = check_complex(options, diag);

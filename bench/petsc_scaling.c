@@ -7,14 +7,16 @@
  * rows: -1 beside the diagonal, and on it the number of points (6 or 26 neighbours, of which some are missing at the
  * border). Times are medians of 3, the slowest rank's, in us: of a product and an iteration of cg with Jacobi's
  * preconditioner (-products, -iterations: how many back to back), and of a product's parts alone: the rank's own block,
- * the exchange of halo values, and all parts one after the other. What the product takes less than that is what runs
- * side by side. y is checked exactly, and the solutions are compared; the exit status is 1 when they are wrong. */
+ * the other one, the exchange of halo values, and all parts one after the other. What the product takes less than that
+ * is what runs side by side. With -overlap 1 a third line is aijcbgen with -mat_cbgen_overlap 0. y is checked exactly,
+ * and the solutions are compared; the exit status is 1 when they are wrong. */
 #include "bench/petsc_common.h"
 
-enum { REPEATS = 3 };
+enum { REPEATS = 3, RUNS = TYPES + 1 };
+static const char *const run_names[RUNS] = {PETSCS_TYPE, "aijcbgen", "aijcbgen, no overlap"};
 
 struct bench {
-  PetscInt products, iterations, points;
+  PetscInt products, iterations, points, overlap;
   PetscMPIInt ranks;
   int wrong;
 };
@@ -114,11 +116,17 @@ static PetscErrorCode exchange(const struct parts *p) {
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode multiply_halo(const struct parts *p) {
+  PetscFunctionBeginUser;
+  PetscCall(MatMultAdd(p->halo, p->x_halo, p->y_own, p->y_own));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode one_after_the_other(const struct parts *p) {
   PetscFunctionBeginUser;
   PetscCall(exchange(p));
   PetscCall(multiply_own(p));
-  PetscCall(MatMultAdd(p->halo, p->x_halo, p->y_own, p->y_own));
+  PetscCall(multiply_halo(p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -199,16 +207,16 @@ static PetscErrorCode close_parts(struct parts *p) {
 
 /* ---- right or wrong */
 
-static PetscErrorCode complain(struct bench *bench, PetscReal distance, PetscReal bound, const char *what, int type) {
+static PetscErrorCode complain(struct bench *bench, PetscReal distance, PetscReal bound, const char *what, int run) {
   PetscFunctionBeginUser;
   if (distance <= bound) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "WRONG: %s with %s: off by %g\n", what, types[type], (double)distance));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "WRONG: %s with %s: off by %g\n", what, run_names[run], (double)distance));
   bench->wrong = 1;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* All numbers are whole, so that y of an x of small whole numbers is exact in any order of sums. */
-static PetscErrorCode check_product(struct bench *bench, const struct grid *g, const struct parts *p, int type) {
+static PetscErrorCode check_product(struct bench *bench, const struct grid *g, const struct parts *p, int run) {
   PetscScalar *array;
   const PetscScalar *result;
   PetscInt row = 0, columns[27];
@@ -230,34 +238,35 @@ static PetscErrorCode check_product(struct bench *bench, const struct grid *g, c
       }
   PetscCall(VecRestoreArrayRead(p->y, &result));
   PetscCallMPI(MPI_Allreduce(&worst, &of_all, 1, MPIU_REAL, MPIU_MAX, PETSC_COMM_WORLD));
-  PetscCall(complain(bench, of_all, 0, "the product", type));
+  PetscCall(complain(bench, of_all, 0, "the product", run));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode compare(struct bench *bench, Vec ours, Vec petscs) {
+static PetscErrorCode compare(struct bench *bench, Vec ours, Vec petscs, int run) {
   PetscReal distance, size;
   PetscFunctionBeginUser;
   PetscCall(VecNorm(petscs, NORM_2, &size));
   PetscCall(VecAXPY(ours, -1, petscs));
   PetscCall(VecNorm(ours, NORM_2, &distance));
-  PetscCall(complain(bench, distance / size, 1e-6, "the solution by cg", 1));
+  PetscCall(complain(bench, distance / size, 1e-6, "the solution by cg", run));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* ---- a grid */
 
-static PetscErrorCode measure(struct bench *bench, const struct grid *g, Mat A, const char *name, int type,
+static PetscErrorCode measure(struct bench *bench, const struct grid *g, Mat A, const char *name, int run,
                               Vec *solution) {
-  double product = 0, own = 0, halo = 0, in_turn = 0, iteration = 0;
+  double product = 0, own = 0, other = 0, halo = 0, in_turn = 0, iteration = 0;
   struct parts parts;
   MatInfo info;
   Vec b;
   PetscFunctionBeginUser;
   PetscCall(open_parts(A, bench, &parts));
-  PetscCall(check_product(bench, g, &parts, type));
+  PetscCall(check_product(bench, g, &parts, run));
   PetscCall(time_act(&parts, multiply, bench->products, &product));
   if (bench->ranks > 1) {
     PetscCall(time_act(&parts, multiply_own, bench->products, &own));
+    PetscCall(time_act(&parts, multiply_halo, bench->products, &other));
     PetscCall(time_act(&parts, exchange, bench->products, &halo));
     PetscCall(time_act(&parts, one_after_the_other, bench->products, &in_turn));
   }
@@ -268,25 +277,37 @@ static PetscErrorCode measure(struct bench *bench, const struct grid *g, Mat A, 
   PetscCall(VecDestroy(&b));
   PetscCall(close_parts(&parts));
   PetscCall(MatGetInfo(A, MAT_GLOBAL_SUM, &info));
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "| %s | %s | %d | %.1f M | %.1f | %.1f | %.1f | %.1f | %.1f |\n", name,
-                        types[type], (int)bench->ranks, 1e-6 * info.nz_used / bench->ranks, 1e6 * product, 1e6 * own,
-                        1e6 * halo, 1e6 * in_turn, 1e6 * iteration));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "| %s | %s | %d | %.1f M | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f |\n", name,
+                        run_names[run], (int)bench->ranks, 1e-6 * info.nz_used / bench->ranks, 1e6 * product, 1e6 * own,
+                        1e6 * other, 1e6 * halo, 1e6 * in_turn, 1e6 * iteration));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode run(struct bench *bench, const char *kind, PetscInt n, PetscInt nz) {
+/* A of PETSc's type becomes one of ours, and then one whose product has its parts one after the other. */
+static PetscErrorCode change(Mat *A, int run) {
+  PetscFunctionBeginUser;
+  if (run == 1) PetscCall(MatConvert(*A, types[1], MAT_INPLACE_MATRIX, A));
+  if (run == 2) PetscCall(PetscOptionsSetValue(NULL, "-mat_cbgen_overlap", "0"));
+  if (run == 2) PetscCall(MatSetFromOptions(*A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode run_all(struct bench *bench, const char *kind, PetscInt n, PetscInt nz) {
   const struct grid grid = make_grid(n, nz);
+  const int runs = bench->overlap && bench->ranks > 1 ? RUNS : TYPES;
   char name[80];
   Mat A;
-  Vec solutions[TYPES];
+  Vec solutions[RUNS];
   PetscFunctionBeginUser;
   PetscCall(PetscSNPrintf(name, sizeof name, "%s, %d points, n=%d", kind, (int)bench->points, (int)n));
   PetscCall(make_matrix(&grid, bench->points, &A));
-  PetscCall(measure(bench, &grid, A, name, 0, &solutions[0]));
-  PetscCall(MatConvert(A, types[1], MAT_INPLACE_MATRIX, &A));
-  PetscCall(measure(bench, &grid, A, name, 1, &solutions[1]));
-  PetscCall(compare(bench, solutions[1], solutions[0]));
-  for (int i = 0; i < TYPES; i++) PetscCall(VecDestroy(&solutions[i]));
+  for (int i = 0; i < runs; i++) {
+    PetscCall(change(&A, i));
+    PetscCall(measure(bench, &grid, A, name, i, &solutions[i]));
+    if (i) PetscCall(compare(bench, solutions[i], solutions[0], i));
+  }
+  if (runs == RUNS) PetscCall(PetscOptionsClearValue(NULL, "-mat_cbgen_overlap"));
+  for (int i = 0; i < runs; i++) PetscCall(VecDestroy(&solutions[i]));
   PetscCall(MatDestroy(&A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -298,14 +319,15 @@ int main(int argc, char **argv) {
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-products", &bench.products, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-iterations", &bench.iterations, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-points", &bench.points, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-overlap", &bench.overlap, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-weak", &weak, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-strong", &strong, NULL));
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &bench.ranks));
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "| matrix | type | GPUs | nonzeros each | product | own block | exchange |"
-                                          " one after the other | cg/iteration |\n"
-                                          "| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n"));
-  if (weak) PetscCall(run(&bench, "weak", weak, weak * bench.ranks));
-  if (strong) PetscCall(run(&bench, "strong", strong, strong));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "| matrix | type | GPUs | nonzeros each | product | own block | other block |"
+                                          " exchange | one after the other | cg/iteration |\n"
+                                          "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n"));
+  if (weak) PetscCall(run_all(&bench, "weak", weak, weak * bench.ranks));
+  if (strong) PetscCall(run_all(&bench, "strong", strong, strong));
   PetscCall(PetscFinalize());
   return bench.wrong;
 }

@@ -8,8 +8,9 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { SIDE_LEFT = 0, POINTERS_ON_HOST = 0, POINTERS_ON_DEVICE = 1 }; /* cublasSideMode_t, cublasPointerMode_t */
-enum { THREADS = 256 };
+/* cublasSideMode_t, cublasPointerMode_t, cublasOperation_t */
+enum { SIDE_LEFT = 0, POINTERS_ON_HOST = 0, POINTERS_ON_DEVICE = 1, AS_IT_IS = 0, TRANSPOSED = 1 };
+enum { THREADS = 256, RESTART = VENDOR_RESTART };
 static const double damping = 0.85;
 
 struct cublasContext;
@@ -22,6 +23,8 @@ struct calls {
   int (*dot)(struct cublasContext *handle, int n, const void *x, int x_step, const void *y, int y_step, void *result);
   int (*axpy)(struct cublasContext *handle, int n, const void *alpha, const void *x, int x_step, void *y, int y_step);
   int (*scal)(struct cublasContext *handle, int n, const void *alpha, void *x, int x_step);
+  int (*gemv)(struct cublasContext *handle, int operation, int rows, int cols, const void *alpha, const void *a, int a_step,
+              const void *x, int x_step, const void *beta, void *y, int y_step);
   int (*dgmm)(struct cublasContext *handle, int side, int rows, int cols, const void *a, int a_step, const void *x,
               int x_step, void *c, int c_step);
 };
@@ -34,6 +37,7 @@ static const struct cb_library_symbol symbols[] = {CALL(create, "cublasCreate_v2
                                                    CALL(dot, "cublasDdot_v2"),
                                                    CALL(axpy, "cublasDaxpy_v2"),
                                                    CALL(scal, "cublasDscal_v2"),
+                                                   CALL(gemv, "cublasDgemv_v2"),
                                                    CALL(dgmm, "cublasDdgmm"),
                                                    {NULL, 0, 0}};
 static const char *const names[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so", NULL};
@@ -45,9 +49,9 @@ static const struct cb_library_search search = {.what = "cuBLAS",
                                                 .wheels = wheels};
 
 /* Vectors: x, the residual, the direction; z = r / diagonal, and q = A p; of bicgstab also y = p / diagonal, q = A y, and
- * t = A z, the shadow of r; of pagerank t, the change. */
+ * t = A z, the shadow of r; of pagerank t, the change; of gmres t = A x. */
 enum { X, R, P, Z, Q, Y, T, SHADOW, VECTORS };
-enum { PQ, RZ, ALPHA, MINUS_ALPHA, BETA, NEW_RZ, ONE, TS, TT, OMEGA, MINUS_OMEGA, FACTOR, RR, SCALARS };
+enum { PQ, RZ, ALPHA, MINUS_ALPHA, BETA, NEW_RZ, ONE, TS, TT, OMEGA, MINUS_OMEGA, FACTOR, RR, ZERO, MINUS_ONE, INVERSE, SCALARS };
 enum { NO_SCALAR = -1 };
 
 struct method;
@@ -65,14 +69,18 @@ struct vendor {
   double numbers[SCALARS];
   cb_device_ptr b, inverses, vectors[VECTORS], scalars;
   struct CUmod_st *module;
-  struct CUfunc_st *kernels[2];
+  struct CUfunc_st *kernels[5];
+  cb_device_ptr basis, small; /* gmres: RESTART + 1 vectors; what solve_vendor.cu has of them */
+  int column;                 /* of the basis that is next; 0: a round begins */
+  int waits;                  /* the host looks at each residual */
   struct CUstream_st *stream;
   struct CUgraphExec_st *iterations;
 };
-enum { RATIO, RANKS };
+enum { RATIO, RANKS, FIRST, GROW, COMBINE };
 
 struct method {
   const char *name;
+  int captured; /* iterations of a graph */
   struct {
     int from, to;
   } products[2]; /* from == to: there is none */
@@ -242,9 +250,89 @@ static enum cb_status iterate_pagerank(struct vendor *vendor, struct cb_diag *di
   return s ? s : sizes(vendor, T, RR, diag);
 }
 
-static const struct method methods[] = {{"cg", {{P, Q}, {X, X}}, begin_cg, iterate_cg},
-                                        {"bicgstab", {{Y, Q}, {Z, T}}, begin_bicgstab, iterate_bicgstab},
-                                        {"pagerank", {{X, Q}, {X, X}}, begin_pagerank, iterate_pagerank}};
+/* ---- gmres: with the preconditioner on the right; one classical Gram-Schmidt, which is two products with the basis */
+
+static enum cb_status begin_gmres(struct vendor *vendor, struct cb_diag *diag) {
+  vendor->numbers[ZERO] = 0;
+  vendor->numbers[MINUS_ONE] = -1;
+  vendor->column = 0;
+  const enum cb_status s = scalars_on(vendor, 0, diag);
+  return s ? s : cb_device_upload(vendor->device, vendor->scalars, vendor->numbers, sizeof vendor->numbers, "numbers", diag);
+}
+
+/* y = alpha V x + beta y, or Vᵀ x, of the first vectors of the basis. */
+static enum cb_status times_basis(struct vendor *vendor, int operation, int vectors, int alpha, cb_device_ptr x, int beta,
+                                  cb_device_ptr y, struct cb_diag *diag) {
+  return blas(vendor->call.gemv(vendor->blas, operation, vendor->rows, vectors, place(vendor, alpha), at(vendor->basis),
+                                vendor->rows, at(x), 1, place(vendor, beta), at(y), 1),
+              "multiply with a basis", diag);
+}
+
+/* A kernel of one thread. */
+static enum cb_status think(struct vendor *vendor, int kernel, int column, struct cb_diag *diag) {
+  cb_device_ptr square = on_device(vendor, RR), inverse = on_device(vendor, INVERSE);
+  int restart = RESTART;
+  void *parameters[] = {&vendor->small, &square, &inverse, &column, &restart};
+  return check(vendor,
+               vendor->driver->call.launch(vendor->kernels[kernel], 1, 1, 1, 1, 1, 1, 0, vendor->stream, parameters, NULL),
+               "launch a kernel of one thread", diag);
+}
+
+static cb_device_ptr basis_vector(const struct vendor *vendor, int column) {
+  return vendor->basis + (cb_device_ptr)column * (cb_device_ptr)vendor->rows * sizeof(double);
+}
+
+/* The vector becomes the basis' next, at length 1. */
+static enum cb_status keep_vector(struct vendor *vendor, int from, int column, struct cb_diag *diag) {
+  const size_t bytes = (size_t)vendor->rows * sizeof(double);
+  const cb_device_ptr to = basis_vector(vendor, column);
+  enum cb_status s = scale(vendor, INVERSE, from, diag);
+  return s ? s
+           : check(vendor, vendor->driver->call.copy_on_device(to, vendor->vectors[from], bytes, vendor->stream),
+                   "copy a vector", diag);
+}
+
+static enum cb_status begin_round(struct vendor *vendor, struct cb_diag *diag) {
+  enum cb_status s = multiply(vendor, 1, diag);
+  if (!s) s = copy(vendor, vendor->b, R, diag);
+  if (!s) s = axpy(vendor, MINUS_ONE, T, R, diag);
+  if (!s) s = dot(vendor, R, R, RR, diag);
+  if (!s) s = think(vendor, FIRST, 0, diag);
+  return s ? s : keep_vector(vendor, R, 0, diag);
+}
+
+static enum cb_status end_round(struct vendor *vendor, struct cb_diag *diag) {
+  enum cb_status s = think(vendor, COMBINE, RESTART, diag);
+  if (!s) s = times_basis(vendor, AS_IT_IS, RESTART, ONE, vendor->small, ZERO, vendor->vectors[R], diag);
+  if (!s) s = precondition(vendor, R, Z, diag);
+  return s ? s : axpy(vendor, ONE, Z, X, diag);
+}
+
+static enum cb_status iterate_gmres(struct vendor *vendor, struct cb_diag *diag) {
+  const int column = vendor->column;
+  const cb_device_ptr of_column = vendor->small + (RESTART + (cb_device_ptr)column * (RESTART + 1)) * sizeof(double);
+  double seen;
+  enum cb_status s = column ? CB_OK : begin_round(vendor, diag);
+  if (!s) s = copy(vendor, basis_vector(vendor, column), R, diag);
+  if (!s) s = precondition(vendor, R, Z, diag);
+  if (!s) s = multiply(vendor, 0, diag);
+  if (!s) s = times_basis(vendor, TRANSPOSED, column + 1, ONE, vendor->vectors[Q], ZERO, of_column, diag);
+  if (!s) s = times_basis(vendor, AS_IT_IS, column + 1, MINUS_ONE, of_column, ONE, vendor->vectors[Q], diag);
+  if (!s) s = dot(vendor, Q, Q, RR, diag);
+  if (!s) s = think(vendor, GROW, column, diag);
+  if (!s) s = keep_vector(vendor, Q, column + 1, diag);
+  vendor->column = (column + 1) % RESTART;
+  if (!s && !vendor->column) s = end_round(vendor, diag);
+  if (s || !vendor->waits) return s;
+  s = check(vendor, vendor->driver->call.stream_synchronize(vendor->stream), "wait for a residual", diag);
+  return s ? s : cb_device_download(vendor->device, &seen, on_device(vendor, RR), sizeof seen, "a residual", diag);
+}
+
+static const struct method methods[] = {
+    {"cg", VENDOR_CAPTURED, {{P, Q}, {X, X}}, begin_cg, iterate_cg},
+    {"bicgstab", VENDOR_CAPTURED, {{Y, Q}, {Z, T}}, begin_bicgstab, iterate_bicgstab},
+    {"pagerank", VENDOR_CAPTURED, {{X, Q}, {X, X}}, begin_pagerank, iterate_pagerank},
+    {"gmres", RESTART, {{Z, Q}, {X, T}}, begin_gmres, iterate_gmres}};
 enum { METHODS = sizeof methods / sizeof *methods };
 
 static const struct method *find_method(const char *name) {
@@ -252,6 +340,8 @@ static const struct method *find_method(const char *name) {
   while (m < METHODS && strcmp(methods[m].name, name) != 0) m++;
   return m < METHODS ? &methods[m] : NULL;
 }
+
+int vendor_captured(const struct vendor *vendor) { return vendor->method->captured; }
 
 int vendor_has(const char *method) { return find_method(method) != NULL; }
 
@@ -266,6 +356,7 @@ static enum cb_status iterate(void *user, struct cb_diag *diag) {
 static enum cb_status begin(struct vendor *vendor, enum vendor_way way, struct cb_diag *diag) {
   const size_t bytes = (size_t)vendor->rows * sizeof(double);
   enum cb_status s = scalars_on(vendor, 1, diag);
+  vendor->waits = way == VENDOR_FROM_HOST;
   vendor->numbers[ONE] = 1;
   if (!s)
     s = check(vendor, vendor->driver->call.fill_bytes_async(vendor->vectors[X], 0, bytes, vendor->stream), "clear x", diag);
@@ -276,7 +367,7 @@ static enum cb_status begin(struct vendor *vendor, enum vendor_way way, struct c
 }
 
 enum cb_status vendor_run(struct vendor *vendor, enum vendor_way way, int iterations, struct cb_diag *diag) {
-  const int at_once = way == VENDOR_GRAPH ? VENDOR_CAPTURED : 1;
+  const int at_once = way == VENDOR_GRAPH ? vendor->method->captured : 1;
   enum cb_status s = begin(vendor, way, diag);
   for (int i = 0; i < iterations && !s; i += at_once)
     s = way == VENDOR_GRAPH ? check(vendor, vendor->driver->call.graph_launch(vendor->iterations, vendor->stream),
@@ -288,7 +379,7 @@ enum cb_status vendor_run(struct vendor *vendor, enum vendor_way way, int iterat
 /* ---- life */
 
 static enum cb_status make(struct vendor *vendor, const struct cb_csr *csr, struct cb_diag *diag) {
-  static const char *const kernels[] = {"ratio", "ranks", NULL};
+  static const char *const kernels[] = {"ratio", "ranks", "first", "grow", "combine", NULL};
   const struct cb_device *device = vendor->device;
   const size_t bytes = ((size_t)csr->rows + CB_BASELINE_PADDING) * sizeof(double);
   enum cb_status s = vendor_kernels(&vendor->module, vendor->kernels, kernels, device, "bench/solve_vendor.cu", diag);
@@ -300,6 +391,9 @@ static enum cb_status make(struct vendor *vendor, const struct cb_csr *csr, stru
     s = cb_device_alloc(device, &vendor->vectors[i], bytes, "a vector", diag);
     if (!s) s = cb_device_fill(device, vendor->vectors[i], 0, bytes, diag);
   }
+  const size_t more = vendor->method->iterate == iterate_gmres ? RESTART + 1 : 0;
+  if (!s && more) s = cb_device_alloc(device, &vendor->basis, more * (size_t)csr->rows * sizeof(double), "a basis", diag);
+  if (!s && more) s = cb_device_alloc(device, &vendor->small, 3 * more * more * sizeof(double), "numbers", diag);
   if (!s) s = cb_device_alloc(device, &vendor->scalars, SCALARS * sizeof(double), "numbers", diag);
   if (!s) s = cb_cusparse_open(&vendor->cusparse, device, NULL, diag);
   for (int i = 0; i < 2 && !s; i++) {
@@ -310,7 +404,8 @@ static enum cb_status make(struct vendor *vendor, const struct cb_csr *csr, stru
   }
   if (!s) s = scalars_on(vendor, 0, diag);
   return s ? s
-           : vendor_capture(&vendor->iterations, vendor->driver, vendor->stream, VENDOR_CAPTURED, iterate, vendor, diag);
+           : vendor_capture(&vendor->iterations, vendor->driver, vendor->stream, vendor->method->captured, iterate,
+                            vendor, diag);
 }
 
 enum cb_status vendor_open(struct vendor **out, const struct cb_device *device, const char *method,
@@ -341,6 +436,8 @@ void vendor_close(struct vendor *vendor) {
   if (vendor->module) vendor->driver->call.module_unload(vendor->module);
   for (int i = 0; i < VECTORS; i++) cb_device_free(vendor->device, vendor->vectors[i]);
   cb_device_free(vendor->device, vendor->scalars);
+  cb_device_free(vendor->device, vendor->basis);
+  cb_device_free(vendor->device, vendor->small);
   if (vendor->library.handle) cb_library_close(&vendor->library);
   cb_free(vendor);
 }

@@ -88,6 +88,7 @@ struct wanted {
   const char *const *words;
   size_t lengths[CB_MOST_SOUGHT];
   int16_t at[PLACES]; /* the word's number and 1 */
+  uint32_t begins[256]; /* by first character: a bit for each length of words that begin so, modulo 32 */
 };
 
 static uint32_t mix(uint32_t hash, char c) { return hash * 31 + (unsigned char)c; }
@@ -99,31 +100,39 @@ static void want(struct wanted *wanted, const char *const *words, int count) {
     uint32_t hash = 0;
     for (const char *at = words[i]; *at; at++) hash = mix(hash, *at);
     wanted->lengths[i] = strlen(words[i]);
+    wanted->begins[(unsigned char)words[i][0]] |= UINT32_C(1) << wanted->lengths[i] % 32;
     uint32_t place = place_of(hash);
     while (wanted->at[place]) place = (place + 1) & (PLACES - 1);
     wanted->at[place] = (int16_t)(i + 1);
   }
 }
 
-/* Equal words have places one behind the other. */
-static void mark_word(const struct wanted *wanted, const char *word, size_t length, uint32_t hash, int has[]) {
+/* Equal words have places one behind the other. Most words of a text are told by length and first character. */
+static void mark_word(const struct wanted *wanted, const char *word, size_t length, int has[]) {
+  uint32_t hash = 0;
+  if (!(wanted->begins[(unsigned char)*word] >> length % 32 & 1)) return;
+  for (size_t i = 0; i < length; i++) hash = mix(hash, word[i]);
   for (uint32_t place = place_of(hash); wanted->at[place]; place = (place + 1) & (PLACES - 1)) {
     const int i = wanted->at[place] - 1;
     if (wanted->lengths[i] == length && !memcmp(wanted->words[i], word, length)) has[i] = 1;
   }
 }
 
-void cb_has_words(const char *text, const char *const *words, int count, int has[]) {
+void cb_has_words_within(const char *text, const char *end, const char *const *words, int count, int has[]) {
   struct wanted wanted;
   want(&wanted, words, count);
   memset(has, 0, (size_t)count * sizeof *has);
-  while (*text) {
+  while (text < end) {
     const char *const begin = text;
-    uint32_t hash = 0;
-    while (cb_is_name(*text)) hash = mix(hash, *text++);
-    if (text > begin) mark_word(&wanted, begin, (size_t)(text - begin), hash, has);
-    else text = text[0] == '/' && text[1] == '/' ? strchrnul(text, '\n') : text + 1;
+    while (text < end && cb_is_name(*text)) text++;
+    if (text > begin) mark_word(&wanted, begin, (size_t)(text - begin), has);
+    else if (text[0] != '/' || text + 1 == end || text[1] != '/') text++;
+    else if (!(text = memchr(text, '\n', (size_t)(end - text)))) return;
   }
+}
+
+void cb_has_words(const char *text, const char *const *words, int count, int has[]) {
+  cb_has_words_within(text, text + strlen(text), words, count, has);
 }
 
 /* One template file in expansion. */
@@ -157,17 +166,26 @@ static int begins_with_mark(const char *line) {
   return *line == '@';
 }
 
-/* Whether `line` is the directive; *name is then what follows it. Nearly all lines are none: those are quickly told. */
-static int is_directive(const char *line, const char *directive, const char **name, size_t *length) {
+/* What a line is. *name is then what follows the directive's word. */
+enum directive { NONE, SECTION, ELSE, END, DEFINE, INCLUDE };
+
+static enum directive directive_of(const char *line, const char **name, size_t *length) {
+  static const char *const words[] = {[SECTION] = "section", [ELSE] = "else", [END] = "end", [DEFINE] = "define",
+                                      [INCLUDE] = "include"};
   while (*line == ' ') line++;
-  if (line[0] != '@' || line[1] != directive[1]) return 0;
-  const size_t size = strlen(directive);
-  if (strncmp(line, directive, size)) return 0;
-  const char *rest = line + size;
-  if (*rest && *rest != '\n' && *rest != ' ') return 0;
-  *name = rest + strspn(rest, " ");
-  *length = strcspn(*name, "@\n");
-  return 1;
+  if (*line++ != '@') return NONE;
+  for (enum directive i = SECTION; i <= INCLUDE; i++) {
+    const char *rest = line, *word = words[i];
+    while (*word && *word == *rest) word++, rest++;
+    if (*word || (*rest && *rest != '\n' && *rest != ' ')) continue;
+    while (*rest == ' ') rest++;
+    const char *end = rest;
+    while (*end && *end != '\n' && *end != '@') end++;
+    *name = rest;
+    *length = (size_t)(end - rest);
+    return i;
+  }
+  return NONE;
 }
 
 /* Conditions within a line: skipping[k] says whether what stands in the k-th of those that are open is left out. */
@@ -230,12 +248,19 @@ static void expand_file(struct expansion *e, const struct cb_embedded_file *file
                         const char *indent);
 static const char *expand_block(struct expansion *e, const char *line, int active);
 
+/* The next line from `line` on that has a mark, or the end of the file. */
+static const char *find_mark(const char *line) {
+  const char *at = strchrnul(line, '@');
+  while (*at && at > line && at[-1] != '\n') at--;
+  return at;
+}
+
 /* The lines between "@define NAME" and its "@end" in a file; NULL when there is no such definition. */
 static const char *find_definition(const struct cb_embedded_file *file, const char *wanted, size_t length) {
-  for (const char *line = file->text; *line; line = next_line(line)) {
+  for (const char *line = find_mark(file->text); *line; line = find_mark(next_line(line))) {
     const char *name;
     size_t size;
-    if (is_directive(line, "@define", &name, &size) && size == length && !memcmp(name, wanted, length))
+    if (directive_of(line, &name, &size) == DEFINE && size == length && !memcmp(name, wanted, length))
       return name + size + 1;
   }
   return NULL;
@@ -257,18 +282,10 @@ static const char *expand_section(struct expansion *e, const char *line, int act
   const char *name, *begin = line;
   size_t length;
   line = expand_block(e, next_line(line), active && wanted);
-  if (!e->status && is_directive(line, "@else", &name, &length)) {
+  if (!e->status && directive_of(line, &name, &length) == ELSE)
     line = expand_block(e, next_line(line), active && !wanted);
-  }
-  if (!e->status && !is_directive(line, "@end", &name, &length)) fail_at(e, begin, "'@section' without '@end'", "", 0);
+  if (!e->status && directive_of(line, &name, &length) != END) fail_at(e, begin, "'@section' without '@end'", "", 0);
   return line;
-}
-
-/* The next line from `line` on that has a mark, or the end of the file. */
-static const char *find_mark(const char *line) {
-  const char *at = strchrnul(line, '@');
-  while (*at && at > line && at[-1] != '\n') at--;
-  return at;
 }
 
 /* Lines without a mark, which nearly all are. */
@@ -297,18 +314,16 @@ static const char *expand_block(struct expansion *e, const char *line, int activ
       line = end + (*end == '\n');
       continue;
     }
-    if (is_directive(line, "@else", &name, &length) || is_directive(line, "@end", &name, &length)) break;
-    if (!strncmp(line, "@#", 2)) {
-      /* for the template's reader */
-    } else if (is_directive(line, "@section", &name, &length)) {
-      line = expand_section(e, line, active, holds(e->scope, name, length));
-    } else if (is_directive(line, "@define", &name, &length)) {
-      line = expand_section(e, line, 0, 0);
-    } else if (is_directive(line, "@include", &name, &length)) {
-      if (active) expand_include(e, line, name, length);
-    } else {
-      expand_line(e, line, (size_t)(end_of_line(line) - line), active);
+    if (!strncmp(line, "@#", 2)) { /* for the template's reader */
+      line = next_line(line);
+      continue;
     }
+    const enum directive directive = directive_of(line, &name, &length);
+    if (directive == ELSE || directive == END) break;
+    if (directive == SECTION) line = expand_section(e, line, active, holds(e->scope, name, length));
+    else if (directive == DEFINE) line = expand_section(e, line, 0, 0);
+    else if (directive == NONE) expand_line(e, line, (size_t)(end_of_line(line) - line), active);
+    else if (active) expand_include(e, line, name, length);
     line = next_line(line);
   }
   return line;
@@ -367,71 +382,4 @@ enum cb_status cb_expand_file_definition(struct cb_text *text, const struct cb_e
   const char *from = find_definition(file, definition, strlen(definition));
   if (!from) return cb_fail(diag, CB_ERR_INTERNAL, "%s does not define '%s'", file->name, definition);
   return expand(text, file, from, scope, diag);
-}
-
-/* ---- sections that are used */
-
-enum { MOST_SECTIONS = CB_MOST_SOUGHT, LONGEST_NAME = 32 };
-
-/* The sections of a template, by name; a name may occur several times. */
-struct section_names {
-  int count;
-  struct {
-    char name[LONGEST_NAME];
-    int chosen;
-  } of[MOST_SECTIONS];
-};
-
-static enum cb_status list_sections(struct section_names *names, const struct cb_embedded_file *file,
-                                    struct cb_diag *diag) {
-  names->count = 0;
-  for (const char *line = file->text; *line; line = next_line(line)) {
-    const char *name;
-    size_t length;
-    if (!is_directive(line, "@section", &name, &length)) continue;
-    if (names->count == MOST_SECTIONS || length >= LONGEST_NAME)
-      return cb_fail(diag, CB_ERR_INTERNAL, "%s has more than %d sections, or a name that is too long: '%.*s'",
-                     file->name, (int)MOST_SECTIONS, (int)length, name);
-    snprintf(names->of[names->count].name, LONGEST_NAME, "%.*s", (int)length, name);
-    names->of[names->count++].chosen = 0;
-  }
-  return CB_OK;
-}
-
-/* Chooses what `text` uses. Returns whether that makes more. */
-static int choose_used(struct section_names *names, const char *text) {
-  const char *words[MOST_SECTIONS] = {0};
-  int used[MOST_SECTIONS], more = 0;
-  for (int i = 0; i < names->count; i++) words[i] = names->of[i].name;
-  cb_has_words(text, words, names->count, used);
-  for (int i = 0; i < names->count; i++) {
-    more |= used[i] && !names->of[i].chosen;
-    names->of[i].chosen |= used[i];
-  }
-  return more;
-}
-
-static enum cb_status expand_chosen(struct cb_text *text, const struct cb_embedded_file *file,
-                                    const struct section_names *names, struct cb_diag *diag) {
-  struct cb_scope scope = {0};
-  for (int i = 0; i < names->count; i++)
-    if (names->of[i].chosen) cb_scope_section(&scope, names->of[i].name);
-  return expand(text, file, NULL, &scope, diag);
-}
-
-enum cb_status cb_expand_used(struct cb_text *text, const char *name, const char *users, struct cb_diag *diag) {
-  const struct cb_embedded_file *file;
-  struct section_names names;
-  struct cb_text own = {0};
-  enum cb_status s = find_template(&file, name, diag);
-  if (!s) s = list_sections(&names, file, diag);
-  if (s) return s;
-  choose_used(&names, users);
-  do {
-    cb_text_release(&own);
-    s = expand_chosen(&own, file, &names, diag);
-  } while (!s && choose_used(&names, cb_text_string(&own)));
-  if (!s) cb_text_add_string(text, cb_text_string(&own));
-  cb_text_release(&own);
-  return s;
 }

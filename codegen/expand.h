@@ -57,7 +57,7 @@ enum cb_status cb_expand_file(struct cb_text *text, const struct cb_embedded_fil
                               struct cb_diag *diag);
 
 /* The same with the sections that `users` use: those whose names occur there as words, and in the sections that are in
- * the text for that. The template has no placeholders. */
+ * the text for that. The template is one of used.c's, where sections do not nest and no placeholders are. */
 enum cb_status cb_expand_used(struct cb_text *text, const char *name, const char *users, struct cb_diag *diag);
 
 /* Whether every entry that is not optional was used. `where` names the scope in the message. */
@@ -69,5 +69,6 @@ int cb_has_word(const char *text, const char *word);
 /* The same for up to CB_MOST_SOUGHT words in one walk over the text: has[i] is 1 for those that occur, else 0. */
 enum { CB_MOST_SOUGHT = 128 };
 void cb_has_words(const char *text, const char *const *words, int count, int has[]);
+void cb_has_words_within(const char *text, const char *end, const char *const *words, int count, int has[]);
 
 #endif

@@ -50,7 +50,7 @@ module cbgen
   integer(c_int), parameter :: CBGEN_REORDER_NONE = 0, CBGEN_REORDER_SYMMETRIC = 1, CBGEN_REORDER_UNSYMMETRIC = 2
   ! cbgen_symmetry
   integer(c_int), parameter :: CBGEN_SYMMETRY_OPTION = 0, CBGEN_SYMMETRIC = 1, CBGEN_SKEW_SYMMETRIC = 2, &
-    CBGEN_UNSYMMETRIC = 3
+    CBGEN_UNSYMMETRIC = 3, CBGEN_HERMITIAN = 4
   ! cbgen_cache_result
   integer(c_int), parameter :: CBGEN_CACHE_OFF = 0, CBGEN_CACHE_MISS = 1, CBGEN_CACHE_HIT = 2
   ! cbgen_reason

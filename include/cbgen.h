@@ -278,15 +278,17 @@ typedef enum cbgen_reorder {
 } cbgen_reorder;
 
 /* What the caller promises of a square matrix's values, those that come by cbgen_update_values included. Its pattern
- * must be symmetric. Entry (j, i) has the bits of entry (i, j), or those with the other sign; then about half of the
- * matrix is stored where that is faster (the option "symmetric-storage"), the lower triangle counts, and what stands
- * above the main diagonal is not read, but in a skew-symmetric matrix whose recipe stores part of it as it is. With the
- * option "check-symmetry" at "on" values that break the promise are found: cbgen_operator_check. */
+ * must be symmetric. Entry (j, i) has the bits of entry (i, j), those with the other sign, or of a complex matrix those
+ * with the imaginary part's other sign; then about half of the matrix is stored where that is faster (the option
+ * "symmetric-storage"), the lower triangle counts, and what stands above the main diagonal is not read, but in a
+ * skew-symmetric or Hermitian matrix whose recipe stores part of it as it is. With the option "check-symmetry" at "on"
+ * values that break the promise are found: cbgen_operator_check. */
 typedef enum cbgen_symmetry {
   CBGEN_SYMMETRY_OPTION = 0, /* what the option "symmetric" says; as a standard only fixed values are looked at */
   CBGEN_SYMMETRIC = 1,
   CBGEN_SKEW_SYMMETRIC = 2,
-  CBGEN_UNSYMMETRIC = 3      /* nothing is promised, and nothing looked for */
+  CBGEN_UNSYMMETRIC = 3,     /* nothing is promised, and nothing looked for */
+  CBGEN_HERMITIAN = 4        /* of complex types only */
 } cbgen_symmetry;
 
 typedef struct cbgen_request {
@@ -324,7 +326,7 @@ typedef struct cbgen_request {
  * real ones, two for each nonzero, which are added by one fma each; an infinite part of x gives NaN where a value has a
  * part that is 0, as those sums say. Such operators are planned and packed on the host, and always have a specialised
  * kernel. Recipes of layouts that take real numbers only (cb, tile, hotcold and theirs), several vectors in one pass,
- * epilogues and device_scalars, symmetric storage, other semirings, atomics, solvers, linear programs and batches, and
+ * epilogues and device_scalars, other semirings, atomics, solvers, linear programs and batches, and
  * CBGEN_CHECK are CBGEN_ERROR_UNSUPPORTED; recipe auto chooses among the others. */
 
 /* Analyses the matrix, writes its kernel, compiles it and loads it with its arrays on the context's GPU; what

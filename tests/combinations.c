@@ -32,8 +32,7 @@ void factors_of_kernels(struct factors *factors) {
 int combination_is_possible(const struct factors *factors, const combination levels) {
   const int precision = factors->type ? levels[factors->type] : -1;
   if (precision < 0 || !cb_precision_is_complex(precision)) return 1;
-  if (factors->semiring && levels[factors->semiring] > 0) return 0; /* plus-times is the first */
-  return levels[0] < 0 || cb_recipe_takes_complex(cb_recipe_at(levels[0]));
+  return !factors->semiring || levels[factors->semiring] <= 0; /* plus-times is the first */
 }
 
 void combination_settings(char settings[SETTINGS], const struct factors *factors, const combination levels) {

@@ -46,12 +46,16 @@ static void run(const void *data) {
   if (work->kind <= ASUM) *z = sum;
 }
 
-static int put(const struct handle *handle, struct work work) {
+static int put_work(const struct handle *handle, void (*of)(const void *data), const void *work, size_t bytes) {
   unsigned (*call)(void *stream, void (*run)(const void *data), const void *data, size_t bytes);
   void *symbol = fake_symbol("fake_work");
   memcpy(&call, &symbol, sizeof call);
-  if (!symbol || !handle || work.n < 1) return INVALID_VALUE;
-  return call(handle->stream, run, &work, sizeof work) ? EXECUTION_FAILED : OK;
+  if (!symbol || !handle) return INVALID_VALUE;
+  return call(handle->stream, of, work, bytes) ? EXECUTION_FAILED : OK;
+}
+
+static int put(const struct handle *handle, struct work work) {
+  return work.n < 1 ? INVALID_VALUE : put_work(handle, run, &work, sizeof work);
 }
 
 /* The scalar is read now, or when the work is done. */
@@ -112,6 +116,32 @@ EXPORT int cublasDaxpy_v2(struct handle *handle, int n, const double *alpha, con
 EXPORT int cublasDscal_v2(struct handle *handle, int n, const double *alpha, double *x, int step) {
   if (step != 1) return INVALID_VALUE;
   return put_scaled(handle, (struct work){.n = n, .x = x, .z = x, .kind = SCAL}, alpha);
+}
+/* a: columns of `rows` doubles, one behind the other. */
+struct gemv {
+  int rows, cols, turned;
+  const double *a, *x, *alpha, *beta;
+  double *y;
+};
+
+static void run_gemv(const void *data) {
+  const struct gemv *work = data;
+  const int64_t n = work->rows, from = work->turned ? n : work->cols, to = work->turned ? work->cols : n;
+  const double *a = numbers(work->a, n * work->cols), *x = numbers(work->x, from), *beta = numbers(work->beta, 1);
+  double *y = numbers(work->y, to);
+  for (int64_t i = 0; i < to; i++) {
+    double sum = 0;
+    for (int64_t j = 0; j < from; j++) sum += (work->turned ? a[i * n + j] : a[j * n + i]) * x[j];
+    y[i] = *numbers(work->alpha, 1) * sum + (*beta == 0 ? 0 : *beta * y[i]);
+  }
+}
+
+EXPORT int cublasDgemv_v2(struct handle *handle, int operation, int rows, int cols, const double *alpha, const double *a,
+                          int a_step, const double *x, int x_step, const double *beta, double *y, int y_step) {
+  const struct gemv work = {rows, cols, operation == 1, a, x, alpha, beta, y};
+  if (operation > 1 || rows < 1 || cols < 1 || a_step != rows || x_step != 1 || y_step != 1 || handle->pointers != ON_DEVICE)
+    return INVALID_VALUE;
+  return put_work(handle, run_gemv, &work, sizeof work);
 }
 EXPORT int cublasDdgmm(struct handle *handle, int side, int rows, int cols, const double *a, int a_step,
                        const double *x, int x_step, double *c, int c_step) {

@@ -258,6 +258,55 @@ static PetscErrorCode falls_back(PCType preconditioner, KSPNormType norm, MatTyp
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+#if PetscDefined(HAVE_CUDA)
+static MatSolverType const parents_package = MATSOLVERCUSPARSE;
+#else
+static MatSolverType const parents_package = MATSOLVERPETSC;
+#endif
+
+/* A solution by a factorisation: PETSc's choice of package, or that of the name. What makes it is what makes A's parent
+ * type's. */
+static PetscErrorCode factorises(PCType preconditioner, MatSolverType package) {
+  Mat ours, A, factor;
+  Vec b, x, expected, right;
+  KSP ksp, reference;
+  PC pc;
+  struct outcome outcome, wanted;
+  PetscObject steps;
+  PetscFunctionBeginUser;
+  PetscCall(make_matrix(square, "aijcbgen", &ours));
+  PetscCall(make_matrix(square, MATAIJ, &A));
+  PetscCall(make_vector(ours, PETSC_TRUE, 5, &b));
+  PetscCall(make_vector(A, PETSC_TRUE, 5, &right));
+  PetscCall(VecDuplicate(b, &x));
+  PetscCall(VecDuplicate(right, &expected));
+  PetscCall(make_solver(ours, KSPGMRES, preconditioner, &ksp));
+  PetscCall(make_solver(A, KSPGMRES, preconditioner, &reference));
+  PetscCall(KSPGetPC(ksp, &pc));
+  if (package) PetscCall(PCFactorSetMatSolverType(pc, package));
+  for (int again = 0; again < 2; again++) {
+    PetscCall(solve(ksp, b, x, &outcome));
+    PetscCall(solve(reference, right, expected, &wanted));
+    EXPECT(outcome.reason > 0 && outcome.iterations == wanted.iterations, "%s: reason %d after %d iterations, aij %d",
+           preconditioner, (int)outcome.reason, (int)outcome.iterations, (int)wanted.iterations);
+    PetscCall(expect_same_vectors(x, expected, preconditioner));
+    PetscCall(PCFactorGetMatrix(pc, &factor));
+    PetscCall(PetscObjectQuery((PetscObject)factor, "cbgen_factor", &steps));
+    EXPECT(steps, "%s: PETSc chose another package than the plug-in's", preconditioner);
+    PetscCall(expect_type(ours, "seqaijcbgen", "mpiaijcbgen"));
+    PetscCall(MatScale(ours, 2)); /* the numeric step again */
+    PetscCall(MatScale(A, 2));
+  }
+  PetscCall(expect_same_products(ours, A, "a factorised matrix"));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(KSPDestroy(&reference));
+  Vec vectors[] = {b, x, expected, right};
+  for (int i = 0; i < 4; i++) PetscCall(VecDestroy(&vectors[i]));
+  PetscCall(MatDestroy(&ours));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode test_solvers(void) {
   PetscMPIInt size;
   PetscFunctionBeginUser;
@@ -268,6 +317,10 @@ PetscErrorCode test_solvers(void) {
     PetscCall(solves_like_petsc("cbgenbcgs", KSPFBCGS, PCJACOBI));
     PetscCall(tells_reasons());
     PetscCall(tells_monitors());
+    for (int named = 0; named < 2; named++) {
+      static PCType const preconditioners[] = {PCLU, PCILU, PCCHOLESKY, PCICC};
+      for (int i = 0; i < 4; i++) PetscCall(factorises(preconditioners[i], named ? parents_package : NULL));
+    }
     PetscCall(falls_back(PCICC, KSP_NORM_UNPRECONDITIONED, "aijcbgen", PETSC_FALSE));
     PetscCall(falls_back(PCJACOBI, KSP_NORM_UNPRECONDITIONED, MATAIJ, PETSC_FALSE));
   }

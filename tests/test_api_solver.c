@@ -47,7 +47,6 @@ static void every_form_solves(void **state) {
         cbgen_solver_options options = with_diagonal(&bed, (k + (size_t)m) % 2);
         double norm;
         if (strstr(systems[i].settings, "merge") && strstr(forms[k].form, "resident")) continue; /* it has carry slots */
-        if (!m && strstr(systems[i].settings, "blocks") && !strcmp(forms[k].form, "grid+resident")) continue; /* refused */
         options.program_form = forms[k].form;
         options.thread_blocks = forms[k].blocks;
         start_from(&bed, 0.125);
@@ -133,10 +132,12 @@ static void fewer_meetings_take_as_many_iterations(void **state) {
   }
 }
 
-/* Of a system whose solution is hard to come near to: as near as with two, and near enough where it says so. */
+/* Of a system whose solution is hard to come near to: as near as with two, near enough where it says so, and after less
+ * than twice as many iterations: recurrences that have drifted are left for those with two. */
 static void fewer_meetings_come_as_near(void **state) {
   struct cb_csr csr = system_of("fe3,n=6", SYMMETRIC);
-  double sums[1000] = {0}, norm, reached = 0;
+  double sums[1000] = {0}, norm, reached[2] = {0};
+  int iterations[2] = {0};
   (void)state;
   assert_in_range(csr.rows, 1, 1000);
   for (int64_t row = 0; row < csr.rows; row++)
@@ -149,19 +150,28 @@ static void fewer_meetings_come_as_near(void **state) {
       csr.values[k] *= pow(10, (double)(row % 13 - 6) / 4) * pow(10, (double)(column % 13 - 6) / 4);
     }
   struct bed bed = bed_of(csr, "recipe=blocks");
-  for (int turn = 0; turn < 3; turn++) { /* with two meetings, near, and as near as can be */
+  for (int turn = 0; turn < 4; turn++) { /* near, and as near as can be; each with two meetings and with one */
+    const int pipelined = turn % 2, nearest = turn / 2;
     cbgen_solver_options options = with_diagonal(&bed, 1);
-    options.program_form = turn ? "block+pipelined" : "block";
-    options.relative_tolerance = turn == 1 ? 1e-8 : 1e-13;
+    options.program_form = pipelined ? "block+pipelined" : "block";
+    options.relative_tolerance = nearest ? 1e-13 : 1e-8;
     start_from(&bed, 0);
     const cbgen_outcome outcome = solved(&bed, "cg", &options);
     const double residual = host_residual(&bed, &norm);
     assert_int_equal(outcome.reason, CBGEN_REASON_CONVERGED);
-    assert_in_range(outcome.iterations, 20, 200);
-    if (!turn) reached = residual;
-    if (!(residual <= (turn == 1 ? 1.2e-8 * norm : 2 * reached))) fail_msg("turn %d: %g of %g", turn, residual, norm);
+    if (!pipelined) reached[nearest] = residual, iterations[nearest] = outcome.iterations;
+    const double limit = nearest ? 2 * reached[1] : 2e-8 * norm;
+    if (!(residual <= limit)) fail_msg("turn %d: %g of %g", turn, residual, norm);
+    if (outcome.iterations < 20 || outcome.iterations > 7 * iterations[nearest] / 4)
+      fail_msg("%d iterations in turn %d, and %d with two meetings", outcome.iterations, turn, iterations[nearest]);
   }
   release(&bed);
+}
+
+static void compare(const struct bed *bed, const double *plain, const char *matrix, const char *form) {
+  for (int64_t row = 0; row < bed->csr.rows; row++)
+    if (!(fabs(plain[row] - bed->x[row]) <= (bed->type == CB_F64 ? 1e-11 : 1e-4) * (fabs(plain[row]) + 0.01)))
+      fail_msg("%s, %s", matrix, form);
 }
 
 /* Where the matrix is read from changes nothing but the order of sums: thread blocks have other rows. */
@@ -193,15 +203,44 @@ static void matrices_may_lie_in_shared_memory(void **state) {
       take_x(&bed);
       if (!near) memcpy(plain, bed.x, bytes);
     }
-    for (int64_t row = 0; row < bed.csr.rows; row++)
-      if (!(fabs(plain[row] - bed.x[row]) <= (bed.type == CB_F64 ? 1e-11 : 1e-4) * (fabs(plain[row]) + 0.01)))
-        fail_msg("%s, %s", cases[i].matrix, cases[i].form);
+    compare(&bed, plain, cases[i].matrix, cases[i].form);
     free(plain);
     release(&bed);
   }
 }
 
-/* A grid's vectors that have slots, for all rows or for some, are as without, bit by bit; and when called again. */
+/* Rows whose sums are not finite are read again, by what tells which entries are absent: it is not where others are. */
+static void absent_entries_stay_where_they_are(void **state) {
+  (void)state;
+  for (int dia = 0; dia < 2; dia++) {
+    struct cb_csr csr = system_of(dia ? "stencil7,n=9" : "fe3,n=5", SYMMETRIC);
+    int32_t *const row_ptr = csr.row_ptr;
+    int64_t kept = 0, from = 0;
+    assert_false(csr.wide);
+    for (int64_t row = 0; row < csr.rows; row++) { /* some entries go, in both places */
+      const int64_t end = row_ptr[row + 1];
+      for (int64_t k = from; k < end; k++) {
+        const int64_t low = row < csr.col_idx[k] ? row : csr.col_idx[k];
+        if (csr.col_idx[k] != row && low % 11 == 3) continue;
+        csr.col_idx[kept] = csr.col_idx[k];
+        csr.values[kept++] = row == 40 && csr.col_idx[k] == row ? INFINITY : csr.values[k];
+      }
+      from = end;
+      row_ptr[row + 1] = (int32_t)kept;
+    }
+    csr.nnz = kept;
+    struct bed bed = bed_of(csr, dia ? "recipe=dia" : "recipe=blocks");
+    cbgen_solver_options options = with_diagonal(&bed, 0);
+    options.program_form = "grid+matrix";
+    options.thread_blocks = 2;
+    start_from(&bed, 0.125);
+    assert_int_equal(solved(&bed, "cg", &options).reason, CBGEN_REASON_NOT_A_NUMBER);
+    release(&bed);
+  }
+}
+
+/* A grid's vectors that have slots, for all rows or for some, are as without, bit by bit (but for `blocks`, where steps'
+ * sums are of other threads' rows); and when called again. */
 static void slots_hold_what_memory_would(void **state) {
   static const struct {
     const char *matrix, *settings, *method, *form;
@@ -213,6 +252,8 @@ static void slots_hold_what_memory_would(void **state) {
                {"stencil7,n=12", "recipe=dia", "chebyshev", "grid", 2},
                {"stencil7,n=12", "recipe=dia", "jacobi", "grid", 2},
                {"fe3,n=6", "recipe=blocks type=f32", "minres", "grid", 3},
+               {"fe3,n=6", "recipe=blocks", "cg", "grid", 1}, /* several slots of each */
+               {"fe3,n=5", "recipe=blocks", "cg", "grid+pipelined", 2},
                {"random,rows=900,cols=900,density=0.006", "recipe=sell", "cg", "grid+steps", 3}};
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -234,7 +275,8 @@ static void slots_hold_what_memory_would(void **state) {
         take_x(&bed);
         if (!resident) memcpy(plain, bed.x, bytes);
       }
-      if (memcmp(plain, bed.x, bytes)) fail_msg("%s, %s, %s", cases[i].matrix, cases[i].method, cases[i].form);
+      if (strstr(cases[i].settings, "blocks")) compare(&bed, plain, cases[i].matrix, cases[i].form);
+      else if (memcmp(plain, bed.x, bytes)) fail_msg("%s, %s, %s", cases[i].matrix, cases[i].method, cases[i].form);
       free(plain);
       release(&bed);
     }
@@ -669,6 +711,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(resident_rows_may_lie_apart, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(fewer_meetings_take_as_many_iterations, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(fewer_meetings_come_as_near, open_fake, check_fake),
+      cmocka_unit_test_setup_teardown(absent_entries_stay_where_they_are, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(matrices_may_lie_in_shared_memory, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(slots_hold_what_memory_would, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(small_systems_have_their_vectors_in_shared_memory, open_fake, check_fake),

@@ -31,37 +31,60 @@ static int64_t stored_bytes(const cbgen_operator *op) {
   return info.stored_bytes;
 }
 
-/* Values of type f64, from the host or, when `there` is not 0, from there. */
+/* Values of type f64 or c128, from the host or, when `there` is not 0, from there. */
 static cbgen_status renew(cbgen_operator *op, const struct cb_csr *csr, uint64_t there) {
-  if (there) assert_true(app_put(there, csr->values, (size_t)csr->nnz * sizeof(double)));
+  if (there) assert_true(app_put(there, csr->values, (size_t)cb_csr_numbers(csr) * sizeof(double)));
   const cbgen_update update = {.struct_size = sizeof update,
                                .values = there ? (const void *)(uintptr_t)there : csr->values,
-                               .value_type = CBGEN_F64,
+                               .value_type = csr->is_complex ? CBGEN_C128 : CBGEN_F64,
                                .memory = there ? CBGEN_DEVICE : CBGEN_HOST};
   return cbgen_update_values(op, &update);
 }
 
 static void draw_values(struct cb_csr *csr, uint64_t seed) {
-  for (int64_t k = 0; k < csr->nnz; k++) csr->values[k] = (double)(draw(&seed) >> 12) * 0x1p-51 - 1;
+  for (int64_t k = 0; k < cb_csr_numbers(csr); k++) csr->values[k] = (double)(draw(&seed) >> 12) * 0x1p-51 - 1;
+}
+
+/* What may be promised. */
+static const struct promise {
+  cbgen_symmetry kind;
+  enum cb_symmetry_option symmetry;
+  int is_complex;
+  const char *broken; /* says the message */
+} kinds[] = {{CBGEN_SYMMETRIC, CB_SYMMETRIC_ON, 0, "are not symmetric"},
+             {CBGEN_SKEW_SYMMETRIC, CB_SYMMETRIC_SKEW, 0, "are not skew-symmetric"},
+             {CBGEN_SYMMETRIC, CB_SYMMETRIC_ON, 1, "are not symmetric"},
+             {CBGEN_SKEW_SYMMETRIC, CB_SYMMETRIC_SKEW, 1, "are not skew-symmetric"},
+             {CBGEN_HERMITIAN, CB_SYMMETRIC_HERMITIAN, 1, "are not Hermitian"}};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+/* Complex where the kind is, and then with any values. */
+static struct cb_csr matrix_for(const struct promise *kind, const char *shape, enum cb_symmetry_option symmetry) {
+  struct cb_csr csr = symmetrised(matrix_of(shape), symmetry);
+  struct cb_diag diag = {0};
+  if (!kind->is_complex) return csr;
+  assert_ok(cb_csr_make_complex(&csr, &diag));
+  draw_values(&csr, 77);
+  cb_symmetry_mirror_values(csr.values, &csr, symmetry);
+  return csr;
 }
 
 /* Half is stored, and what stands above the main diagonal does not count. */
 static void half_of_a_symmetric_matrix_is_stored(void **state) {
   (void)state;
-  for (int kind = CBGEN_SYMMETRIC; kind <= CBGEN_SKEW_SYMMETRIC; kind++) {
+  for (const struct promise *kind = kinds; kind < kinds + KINDS; kind++) {
     cbgen_context *context = new_context("recipe=dia symmetric-storage=on");
     const cbgen_request whole = {.struct_size = sizeof whole, .values = CBGEN_VALUES_MUTABLE};
     const cbgen_request half = {
-        .struct_size = sizeof half, .values = CBGEN_VALUES_MUTABLE, .symmetric = (cbgen_symmetry)kind};
-    const enum cb_symmetry_option symmetry = kind == CBGEN_SYMMETRIC ? CB_SYMMETRIC_ON : CB_SYMMETRIC_SKEW;
-    struct cb_csr csr = symmetrised(matrix_of("stencil7,n=8"), CB_SYMMETRIC_OFF);
+        .struct_size = sizeof half, .values = CBGEN_VALUES_MUTABLE, .symmetric = kind->kind};
+    struct cb_csr csr = matrix_for(kind, "stencil7,n=8", CB_SYMMETRIC_OFF);
     cbgen_operator *op = compiled(context, &csr, &half), *other = compiled(context, &csr, &whole);
     assert_true(100 * stored_bytes(op) < 60 * stored_bytes(other));
-    const uint64_t there = app_alloc(0, (size_t)csr.nnz * sizeof(double));
+    const uint64_t there = app_alloc(0, (size_t)cb_csr_numbers(&csr) * sizeof(double));
     for (uint64_t round = 0; round < 3; round++) {
       if (round) draw_values(&csr, 5 + round);
       if (round) must_operator(op, renew(op, &csr, round == 1 ? there : 0));
-      cb_symmetry_mirror_values(csr.values, &csr, symmetry);
+      cb_symmetry_mirror_values(csr.values, &csr, kind->symmetry);
       check_product(op, &csr);
     }
     assert_int_equal(cbgen_operator_check(op, NULL), CBGEN_ERROR_ARGUMENT);
@@ -77,27 +100,26 @@ static void half_of_a_symmetric_matrix_is_stored(void **state) {
 /* From either memory, in every type, and in a matrix whose rows are out of order. */
 static void broken_promises_are_found(void **state) {
   (void)state;
-  for (int kind = CBGEN_SYMMETRIC; kind <= CBGEN_SKEW_SYMMETRIC; kind++) {
+  for (const struct promise *kind = kinds; kind < kinds + KINDS; kind++) {
     cbgen_context *context = new_context(options_checked);
     const cbgen_request request = {
-        .struct_size = sizeof request, .values = CBGEN_VALUES_MUTABLE, .symmetric = (cbgen_symmetry)kind};
-    const enum cb_symmetry_option symmetry = kind == CBGEN_SYMMETRIC ? CB_SYMMETRIC_ON : CB_SYMMETRIC_SKEW;
-    struct cb_csr csr = symmetrised(matrix_of("stencil5,n=12"), symmetry);
+        .struct_size = sizeof request, .values = CBGEN_VALUES_MUTABLE, .symmetric = kind->kind};
+    struct cb_csr csr = matrix_for(kind, "stencil5,n=12", kind->symmetry);
     cbgen_operator *op = compiled(context, &csr, &request), *clone;
     must_operator(op, cbgen_operator_clone(op, &clone));
-    const uint64_t there = app_alloc(0, (size_t)csr.nnz * sizeof(double));
+    const uint64_t there = app_alloc(0, (size_t)cb_csr_numbers(&csr) * sizeof(double));
     must_operator(op, cbgen_operator_check(op, NULL));
     for (uint64_t round = 0; round < 4; round++) {
       draw_values(&csr, 90 + round);
-      cb_symmetry_mirror_values(csr.values, &csr, symmetry);
+      cb_symmetry_mirror_values(csr.values, &csr, kind->symmetry);
       must_operator(op, renew(op, &csr, round % 2 ? there : 0));
       must_operator(op, cbgen_operator_check(op, NULL));
       check_product(op, &csr);
-      csr.values[csr.nnz - 2] += 1; /* of the last row, below the main diagonal */
+      /* the last entry below the main diagonal, or its imaginary part */
+      csr.values[cb_csr_numbers(&csr) - (kind->is_complex ? 3 : 2)] += 1;
       must_operator(op, renew(op, &csr, round % 2 ? there : 0));
       assert_int_equal(cbgen_operator_check(clone, NULL), CBGEN_ERROR_WRONG);
-      assert_non_null(
-          strstr(cbgen_operator_message(clone), kind == CBGEN_SYMMETRIC ? "not symmetric" : "not skew-symmetric"));
+      assert_non_null(strstr(cbgen_operator_message(clone), kind->broken));
       must_operator(op, cbgen_operator_check(op, NULL)); /* it was told */
     }
     cbgen_operator_free(op);

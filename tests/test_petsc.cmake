@@ -40,7 +40,7 @@ add_custom_target(petsc_bench_for_tests ALL DEPENDS bench_petsc bench_petsc_scal
 add_test(NAME petsc_bench COMMAND bench_petsc ${petsc_options} -products 2 -iterations 3 generate:stencil7,n=5)
 if(MPI_C_FOUND)
   add_test(NAME petsc_bench_scaling COMMAND ${MPIEXEC_EXECUTABLE} --oversubscribe ${MPIEXEC_NUMPROC_FLAG} 2
-           $<TARGET_FILE:bench_petsc_scaling> ${petsc_options} -products 2 -iterations 3 -weak 5 -strong 5)
+           $<TARGET_FILE:bench_petsc_scaling> ${petsc_options} -products 2 -iterations 3 -overlap 1 -weak 5 -strong 5)
   set_tests_properties(petsc_bench_scaling PROPERTIES PROCESSORS 2)
 else()
   cbgen_skipped_test(petsc_bench_scaling "this PETSc has no MPI")
@@ -69,7 +69,7 @@ endif()
 
 foreach(name IN LISTS petsc_tests)
   set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT OMP_NUM_THREADS=1 OMPI_ALLOW_RUN_AS_ROOT=1
-               OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 CBGEN_FAKE_STRICT=1)
+               OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 CBGEN_FAKE_STRICT=1 CBGEN_FAKE_SET=lazy=1)
   if(NOT name STREQUAL petsc_without_driver)
     cbgen_run_on_fake_cuda(${name})
   endif()

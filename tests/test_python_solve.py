@@ -55,6 +55,36 @@ class Solve(FakeCase):
             self.assertLessEqual(residuals[-1], 1e-9)
             self.assertGreater(min(residuals[:-1]), 1e-9)
 
+    def test_complex_numbers(self):
+        """Hermitian matrices and others, real right sides and complex ones."""
+        for method, hermitian, kind, m in (("cg", True, "c16", None), ("cg", True, "c8", "jacobi"), ("minres", True, "c16", "jacobi"),
+                                           ("chebyshev", True, "c16", None), ("bicgstab", False, "c16", "array"),
+                                           ("gmres", False, "c8", None), ("jacobi", False, "c16", "jacobi")):
+            matrix = system(hermitian).astype(kind)
+            lower, upper = scipy.sparse.tril(matrix, -1), scipy.sparse.triu(matrix, 1)
+            matrix = (matrix + (0.5j * lower - 0.5j * upper) + (0 if hermitian else 0.25j * lower)).tocsr().astype(kind)
+            matrix.setdiag(1.3 * matrix.diagonal())
+            residuals, rtol = [], 1e-5 if kind == "c8" else 1e-9
+            for b in (RIGHT.astype("f4" if kind == "c8" else "f8"), (RIGHT + 1j * numpy.cos(RIGHT)).astype(kind)):
+                x, info = cbgen.solve(matrix, b, method=method, rtol=rtol, callback=residuals.append,
+                                      M=matrix.diagonal() if m == "array" else m)
+                self.assertEqual((info, x.dtype, x.shape), (0, numpy.dtype(kind), (ROWS,)))
+                self.assertLess(numpy.linalg.norm(b - matrix.astype("c16") @ x), 1.5 * rtol * numpy.linalg.norm(b))
+                self.assertAlmostEqual(residuals[0], 1, delta=1e-6)
+        b = RIGHT + 1j * numpy.cos(RIGHT)
+        for array in (numpy.asarray, CUPY.ndarray):  # a real matrix
+            x, info = cbgen.solve(system(), array(b), x0=array(0.5 * b), rtol=1e-9)
+            x = x if isinstance(x, numpy.ndarray) else x.get()
+            self.assertEqual((info, x.dtype), (0, numpy.complex128))
+            self.assertLess(numpy.linalg.norm(b - system() @ x), 1.2e-9 * numpy.linalg.norm(b))
+        x, info = cbgen.solve(system(dtype=numpy.float32), b.astype("c8"), rtol=1e-4)
+        self.assertEqual((info, x.dtype), (0, numpy.complex64))
+        self.refuses(TypeError, "b is complex128, the operator multiplies float64", cbgen.solve, cbgen.compile(system()), b)
+        value, x, info = cbgen.power(scipy.sparse.csr_matrix([[2, 2j], [-2j, -1]]), numpy.array([1, 1j]), maxiter=300)
+        self.assertEqual(info, 0)
+        self.assertAlmostEqual(value, 3, delta=1e-7)
+        self.refuses(cbgen.UnsupportedError, "no meaning for complex numbers", cbgen.pagerank, system().astype("c16"), b)
+
     def test_blocks(self):
         for method, symmetric in (("cg", True), ("bicgstab", False)):
             matrix = system(symmetric)

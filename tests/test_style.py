@@ -353,6 +353,20 @@ def check_manual(verbs):
         code = line.split()[0]
         if f".It {code}" not in text:
             problem(path, f"exit code {code} is missing")
+    check_variables(path, text.split("\n.Sh ENVIRONMENT\n", 1)[-1].split("\n.Sh", 1)[0])
+
+
+def check_variables(path, environment):
+    """The manual has the variables that the library, the tool and the Python package read, and no others of ours."""
+    read = set()
+    for source in files("base", "runtime", "tool", "frontend", "codegen", "analysis", "python/src"):
+        if source.endswith((".c", ".h", ".py")):
+            read |= set(re.findall(r'"(CBGEN_[A-Z_]+)"', "\n".join(lines_of(source))))
+    described = set(re.findall(r"CBGEN_[A-Z_]+", " ".join(re.findall(r"^\.It Ev (.*)", environment, re.M))))
+    for name in sorted(read - described):
+        problem(path, f"the variable {name} is missing")
+    for name in sorted(described - read):
+        problem(path, f"nothing reads the variable {name}")
 
 
 def check_readme(verbs):

@@ -76,7 +76,8 @@ static void broken_promises_are_refused(void **state) {
        CB_SYMMETRIC_OFF},
       {"tridiagonal,n=20", "symmetric=skew values=fixed", "the matrix is not skew-symmetric", CB_SYMMETRIC_ON},
       {"tridiagonal,n=20", "symmetric=on values=fixed", "entry (0, 1), counted from 0, is", CB_SYMMETRIC_SKEW},
-      {"tridiagonal,n=20", "check-symmetry=on", "option 'symmetric' must be on or skew", CB_SYMMETRIC_ON},
+      {"tridiagonal,n=20", "check-symmetry=on", "option 'symmetric' must be on, skew or hermitian", CB_SYMMETRIC_ON},
+      {"tridiagonal,n=20", "symmetric=hermitian", "hermitian with types of complex numbers only", CB_SYMMETRIC_ON},
       {"tridiagonal,n=20", "symmetric=skew semiring=max-times", "skew with semiring plus-times only", CB_SYMMETRIC_ON},
   };
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
@@ -172,7 +173,7 @@ static void half_is_stored_where_that_pays(void **state) {
       {"sm_90", "recipe=dia symmetric=on symmetric-storage=on", 1},
       {"sm_75", "recipe=dia symmetric=on symmetric-storage=off", 0},
       {"sm_75", "recipe=dia values=fixed symmetric=off", 0},
-      {"sm_75", "recipe=blocks block-fill=1 block-size=2x2 symmetric=on", 0}, /* slower than the whole matrix */
+      {"sm_75", "recipe=blocks block-fill=1 block-size=2x2 symmetric=on", 1},
       {"sm_75", "recipe=blocks block-fill=1 block-size=2x2 symmetric=on symmetric-storage=on", 1},
   };
   struct cb_csr csr = symmetrised(matrix_of("stencil7,n=50"), CB_SYMMETRIC_ON);
@@ -234,9 +235,9 @@ static void what_has_no_image_is_stored(void **state) {
 static void thread_blocks_are_wide_where_there_are_many(void **state) {
   (void)state;
   static const struct words cases[] = {
-      {"stencil7,n=20", "recipe=dia " HALF, {"kStored = 4", "value_cached"}, {"kThreads = 512", "-stored_value"}},
-      {"stencil7,n=20", "recipe=dia " SKEW " dia-threads=1024", {"kThreads = 1024", "-stored_value"}, {0}},
-      {"stencil7,n=52", "recipe=dia " HALF, {"kThreads = 512"}, {0}},
+      {"stencil7,n=20", "recipe=dia " HALF, {"kStored = 4", "value_cached"}, {"kThreads = 512", "negative(stored_value)"}},
+      {"stencil7,n=20", "recipe=dia " SKEW " dia-threads=1024", {"kThreads = 1024", "negative(stored_value)"}, {0}},
+      {"stencil7,n=52", "recipe=dia dia-stride=1 " HALF, {"kThreads = 512"}, {"kStride"}},
       {"stencil7,n=52",
        "recipe=dia dia-threads=1024",
        {"256 * thread_block"},
@@ -249,15 +250,77 @@ static void thread_blocks_are_wide_where_there_are_many(void **state) {
   }
 }
 
+/* Where there are rows enough, a thread has some a stride apart, which is a multiple of 32 near most of the diagonals
+ * that a thread block does not span, so many that the GPU holds all thread blocks at once. */
+static void rows_are_a_stride_apart(void **state) {
+  (void)state;
+  static const struct {
+    const char *matrix, *settings, *stride;
+    int rows, tiles, threads;
+  } cases[] = {
+      {"stencil7,n=56", "", "3136", 2, 5, 768},
+      {"stencil27,n=56", "", "3136", 2, 4, 896},
+      {"stencil5,n=400", "dia-threads=256", "none", 0, 0, 0}, /* a line is too short */
+      {"stencil5,n=600", "dia-threads=256", "608", 3, 3, 256},
+      {"stencil7,n=20", "", "none", 0, 0, 256}, /* few rows */
+      {"stencil7,n=20", "dia-stride=400", "416", 20, 1, 768},
+      {"stencil7,n=20", "dia-stride=400 dia-rows=3 dia-threads=256", "416", 3, 2, 256},
+      {"stencil7,n=56", "dia-stride=1", "none", 0, 0, 512},
+      {"stencil7,n=56,extra=0.1", "", "none", 0, 0, 256}, /* the rest could join */
+  };
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    char settings[128];
+    snprintf(settings, sizeof settings, "recipe=dia %s " HALF, cases[c].settings);
+    struct product product = symmetric_product(cases[c].matrix, settings, CB_SYMMETRIC_ON);
+    if (strcmp(fact(&product, "stride"), cases[c].stride) ||
+        (cases[c].rows && constant(&product, "kRepeats", 0) != cases[c].rows) ||
+        (cases[c].tiles && constant(&product, "kTiles", 0) != cases[c].tiles) ||
+        (cases[c].threads && constant(&product, "kThreads", 256) != cases[c].threads))
+      fail_msg("%s %s: stride %s, %lld rows, %lld tiles, %lld threads", cases[c].matrix, settings,
+               fact(&product, "stride"), (long long)constant(&product, "kRepeats", 0),
+               (long long)constant(&product, "kTiles", 0), (long long)constant(&product, "kThreads", 256));
+    product_release(&product);
+  }
+}
+
+/* Images that lie anywhere are read a sector for each value: more than the whole matrix. */
+static void blocks_are_halved_where_images_lie_together(void **state) {
+  (void)state;
+  static const struct {
+    const char *matrix;
+    int is_half;
+  } cases[] = {{"fe3,n=24", 1}, {"block,blocks_r=3000,r=3,c=3,per_row=12", 0}};
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
+    for (int forced = 0; forced < 2; forced++) {
+      struct cb_options options;
+      struct cb_target target;
+      struct cb_plan *plan;
+      struct cb_assignment *assignment;
+      struct cb_diag diag = {0};
+      struct cb_csr csr = symmetrised(matrix_of(cases[c].matrix), CB_SYMMETRIC_ON);
+      cb_options_default(&options);
+      set_options(&options, forced ? "recipe=blocks block-lanes=1 block-fill=30 symmetric-storage=on symmetric=on"
+                                   : "recipe=blocks block-lanes=1 block-fill=30 symmetric=on");
+      assert_ok(cb_target_find(&target, "sm_75", &diag)); /* L2 holds less */
+      target.l2_bytes /= 8;
+      assert_ok(cb_plan_build(&plan, &assignment, &csr, &target, &options, &diag));
+      if ((plan->regions[0].mirrored > 0) != (cases[c].is_half || forced))
+        fail_msg("%s: %lld nonzeros are mirrored", cases[c].matrix, (long long)plan->regions[0].mirrored);
+      cb_assignment_free(assignment);
+      cb_plan_free(plan);
+      cb_csr_release(&csr);
+    }
+}
+
 /* ---- products */
 
-/* y of one product on the host, of the matrix's own values. */
-static double *product_on_host(const struct product *product) {
+/* y of one product on the host, of the matrix's own values; `whole_numbers`: x has such. */
+static double *product_on_host(const struct product *product, int whole_numbers) {
   struct cb_host_options options;
   struct cb_diag diag = {0};
   const int64_t rows = product->csr->rows;
   double *x = malloc((size_t)rows * sizeof *x), *y = calloc((size_t)rows, sizeof *y);
-  for (int64_t i = 0; i < rows; i++) x[i] = cb_selftest_x((uint64_t)i);
+  for (int64_t i = 0; i < rows; i++) x[i] = whole_numbers ? (double)(i * 7 % 31 - 15) : cb_selftest_x((uint64_t)i);
   const struct cb_verify_case one = {product->csr,     product->plan,  product->assignment,
                                      &product->source, &product->blob, "test"};
   const struct cb_trace_product traced = {.x = x, .y = y, .alpha = 1, .blob = &product->blob, .seed = 1};
@@ -270,22 +333,28 @@ static double *product_on_host(const struct product *product) {
   return y;
 }
 
-static void bits_are_those_of_the_whole_matrix(void **state) {
+/* Layout blocks has its own order of terms where it stores half: sums are the same where they are exact. */
+static void sums_are_those_of_the_whole_matrix(void **state) {
   (void)state;
-  static const char *const cases[][2] = {
-      {"stencil7,n=7", "recipe=dia"},
-      {"stencil27,n=5", "recipe=dia"},
-      {"diagonals,n=300,count=9,spread=70,fill=0.8", "recipe=dia dia-fill=0"},
-      {"fe3,n=4", "recipe=blocks"},
-      {"fe3,n=4", "recipe=blocks block-lanes=4 block-fill=20 block-size=4x4"},
-      {"dense,rows=41,cols=41", "recipe=blocks"},
+  static const struct {
+    const char *matrix, *settings;
+    int whole_numbers;
+  } cases[] = {
+      {"stencil7,n=7", "recipe=dia", 0},
+      {"stencil27,n=5", "recipe=dia", 0},
+      {"stencil27,n=9", "recipe=dia dia-stride=81 dia-rows=4 dia-threads=256", 0},
+      {"diagonals,n=300,count=9,spread=70,fill=0.8", "recipe=dia dia-fill=0", 0},
+      {"fe3,n=4,values=integers", "recipe=blocks", 1},
+      {"fe3,n=4,values=integers", "recipe=blocks block-lanes=4 block-fill=20 block-size=4x4", 1},
+      {"dense,rows=41,cols=41,values=integers", "recipe=blocks", 1},
   };
   for (size_t m = 0; m < sizeof cases / sizeof *cases; m++) {
     char settings[128];
-    snprintf(settings, sizeof settings, "%s " HALF, cases[m][1]);
-    struct product whole = symmetric_product(cases[m][0], cases[m][1], CB_SYMMETRIC_ON);
-    struct product half = symmetric_product(cases[m][0], settings, CB_SYMMETRIC_ON);
-    double *expected = product_on_host(&whole), *got = product_on_host(&half);
+    snprintf(settings, sizeof settings, "%s " HALF, cases[m].settings);
+    struct product whole = symmetric_product(cases[m].matrix, cases[m].settings, CB_SYMMETRIC_ON);
+    struct product half = symmetric_product(cases[m].matrix, settings, CB_SYMMETRIC_ON);
+    double *expected = product_on_host(&whole, cases[m].whole_numbers);
+    double *got = product_on_host(&half, cases[m].whole_numbers);
     assert_true(half.plan->regions[0].mirrored > 0);
     assert_memory_equal(got, expected, (size_t)whole.csr->rows * sizeof *got);
     free(expected);
@@ -293,6 +362,25 @@ static void bits_are_those_of_the_whole_matrix(void **state) {
     product_release(&whole);
     product_release(&half);
   }
+}
+
+/* A node within a grid of six in each direction: the farthest below comes first, then the farthest above, and the
+ * main diagonal last. At the grid's corner there is nothing below. */
+static void mirrored_blocks_take_turns(void **state) {
+  (void)state;
+  static const int apart[] = {43, 42, 41, 37, 36, 35, 31, 30, 29, 7, 6, 5, 1}, corner[] = {43, 42, 37, 36, 7, 6, 1, 0};
+  enum { N = 6, NODE = 2 * (N * N + N + 1), SLICE = NODE / 32, PAIRS = sizeof apart / sizeof *apart };
+  struct product product = symmetric_product("fe3,n=6", "recipe=blocks block-lanes=1 " HALF, CB_SYMMETRIC_ON);
+  const int64_t first = 32 * element(&product, "first_step", SLICE) + NODE % 32;
+  const int64_t base = element(&product, "first_column", SLICE);
+  for (int turn = 0; turn <= 2 * PAIRS; turn++) {
+    const int64_t expected = turn == 2 * PAIRS ? NODE : turn % 2 ? NODE + apart[turn / 2] : NODE - apart[turn / 2];
+    assert_int_equal(base + element(&product, "column_offset", first + 32 * turn), expected);
+    assert_int_equal(element(&product, "value_place", first + 32 * turn) % 2, expected > NODE);
+  }
+  for (int turn = 0; turn < 8; turn++)
+    assert_int_equal(element(&product, "column_offset", 32 * turn), corner[turn]);
+  product_release(&product);
 }
 
 /* Of new values only those on and below the main diagonal count, also in what is not mirrored. */
@@ -322,7 +410,7 @@ static void new_values_of_the_lower_triangle_count(void **state) {
 static const enum cb_symmetry_option kinds[] = {CB_SYMMETRIC_ON, CB_SYMMETRIC_SKEW};
 static const char *const kind_names[] = {"on", "skew"};
 
-enum { REAL_TYPES = CB_PRECISION_C128 }; /* complex ones are not stored so */
+enum { REAL_TYPES = CB_PRECISION_C128 }; /* those before it; complex ones have cases of their own */
 
 /* Values of a promise are anything above the main diagonal while they may change. */
 static void add(struct kernel_batch *batch, int shape, const char *settings, int number) {
@@ -352,7 +440,7 @@ static void products_of_all_shapes(void **state) {
   static const char *const halving[] = {
       "recipe=dia dia-fill=0",
       "recipe=dia dia-fill=0 dia-most=1000 dia-threads=512",
-      "recipe=dia dia-fill=30 dia-most=7",
+      "recipe=dia dia-fill=30 dia-most=7 dia-stride=64 dia-rows=3",
       "recipe=blocks block-fill=1 block-size=3x3",
       "recipe=blocks block-fill=1 block-size=2x2 block-lanes=4",
       "recipe=tiles block-fill=20 block-size=4x4",
@@ -377,6 +465,72 @@ static void products_of_all_shapes(void **state) {
   assert_true(batch.done > 250);
 }
 
+/* A complex matrix of which the promise holds, as far as anybody looks at it. */
+static struct cb_csr complex_matrix(const char *shape, enum cb_symmetry_option symmetry) {
+  struct cb_csr csr = symmetrised(matrix_of(shape), CB_SYMMETRIC_OFF);
+  struct cb_diag diag = {0};
+  uint64_t seed = 5;
+  assert_ok(cb_csr_make_complex(&csr, &diag));
+  for (int64_t k = 0; k < csr.nnz; k++) csr.values[2 * k + 1] = (double)(draw(&seed) >> 12) * 0x1p-51 - 1;
+  cb_symmetry_mirror_values(csr.values, &csr, symmetry);
+  return csr;
+}
+
+static const enum cb_symmetry_option complex_kinds[] = {CB_SYMMETRIC_ON, CB_SYMMETRIC_SKEW, CB_SYMMETRIC_HERMITIAN};
+
+static void complex_products(void **state) {
+  (void)state;
+  static const char *const cases[][2] = {
+      {"stencil7,n=7", "recipe=dia"},
+      {"diagonals,n=300,count=9,spread=70,fill=0.8", "recipe=dia dia-fill=0"},
+      {"fe3,n=4", "recipe=blocks"},
+      {"block,blocks_r=30,r=2,c=2,per_row=3", "recipe=blocks block-fill=20 block-size=2x2"},
+      {"random,rows=60,cols=60,density=0.1", "recipe=sell"}, /* stores both triangles */
+  };
+  static const char *const words[] = {"on", "skew", "hermitian"};
+  struct cb_verify_options options;
+  struct kernel_batch batch;
+  cb_verify_options_default(&options);
+  options.host.compiler = fast_compiler();
+  options.host.optimize = options.host.debug = 0;
+  options.orders = 2;
+  open_batch(&batch, &options);
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
+    for (int i = 0; i < 12; i++) {
+      struct kernel *kernel = next_kernel(&batch);
+      struct cb_options chosen;
+      snprintf(kernel->name, sizeof kernel->name, "%s symmetric-storage=on symmetric=%s type=%s conjugate=%s", cases[c][1],
+               words[i % 3], i / 3 % 2 ? "c64" : "c128", i / 6 ? "on" : "off");
+      set_options(&chosen, kernel->name);
+      kernel->csr = complex_matrix(cases[c][0], complex_kinds[i % 3]);
+      add_kernel(&batch, &chosen);
+    }
+  close_batch(&batch);
+  assert_int_equal(batch.failures, 0);
+}
+
+/* What is seen of fixed complex values, and where in a Hermitian matrix one is another than was promised. */
+static void complex_values_show_what_they_are(void **state) {
+  (void)state;
+  for (int i = 0; i < 3; i++) {
+    struct cb_csr csr = complex_matrix("stencil5,n=12", complex_kinds[i]);
+    struct product product = product_of_matrix(csr, "recipe=dia type=c128 " STORED "values=fixed");
+    assert_int_equal(product.plan->symmetry, complex_kinds[i]);
+    assert_string_equal(fact(&product, cb_symmetry_section(complex_kinds[i])), "2");
+    product_release(&product);
+  }
+  struct cb_diag diag = {0};
+  struct cb_csr csr = complex_matrix("tridiagonal,n=20", CB_SYMMETRIC_HERMITIAN);
+  assert_ok(plan_status(&csr, "recipe=dia type=c128 symmetric=hermitian check-symmetry=on", "sm_90", &diag));
+  csr.values[2 * 1 + 1] = 7; /* entry (0, 1) */
+  assert_int_equal(plan_status(&csr, "recipe=dia type=c128 symmetric=hermitian check-symmetry=on", "sm_90", &diag),
+                   CB_ERR_ARGUMENT);
+  if (!strstr(diag.message, "not Hermitian, as option 'symmetric' says: entry (0, 1), counted from 0, is (") ||
+      !strstr(diag.message, ", 7), and entry (1, 0) ("))
+    fail_msg("'%s'", diag.message);
+  cb_csr_release(&csr);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(fixed_values_show_what_they_are),
@@ -389,9 +543,14 @@ int main(void) {
       cmocka_unit_test(mirrored_entries_have_the_slots_of_their_images),
       cmocka_unit_test(what_has_no_image_is_stored),
       cmocka_unit_test(thread_blocks_are_wide_where_there_are_many),
-      cmocka_unit_test(bits_are_those_of_the_whole_matrix),
+      cmocka_unit_test(rows_are_a_stride_apart),
+      cmocka_unit_test(blocks_are_halved_where_images_lie_together),
+      cmocka_unit_test(sums_are_those_of_the_whole_matrix),
+      cmocka_unit_test(mirrored_blocks_take_turns),
       cmocka_unit_test(new_values_of_the_lower_triangle_count),
       cmocka_unit_test(products_of_all_shapes),
+      cmocka_unit_test(complex_products),
+      cmocka_unit_test(complex_values_show_what_they_are),
   };
   return cmocka_run_group_tests_name("symmetric", tests, NULL, NULL);
 }

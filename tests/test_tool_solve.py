@@ -188,6 +188,54 @@ class Solve(unittest.TestCase):
                 self.assertEqual(told["history"][0], 1)
                 self.assertEqual(told["history"][-1], told["residual"])
 
+    def complex_matrix(self, hermitian):
+        """{(row, column): value} and its file."""
+        entries = {(i, j): value * (1.25 if i == j else 1 + 0.5j if i < j else 1 - 0.5j if hermitian else 0.5 - 1j)
+                   for (i, j), value in laplacian(13, True).items()}
+        with open(self.path("c.mtx"), "w", encoding="utf-8") as file:
+            file.write(f"%%MatrixMarket matrix coordinate complex general\n{ROWS} {ROWS} {len(entries)}\n")
+            file.writelines(f"{i + 1} {j + 1} {complex(value).real!r} {complex(value).imag!r}\n"
+                            for (i, j), value in sorted(entries.items()))
+        return entries, self.path("c.mtx")
+
+    def test_complex_systems(self):
+        """Right sides and solutions of two numbers in a line."""
+        draw = random.Random(21)
+        sides = {"ones": [1 + 0j] * ROWS, self.path("b"): [complex(draw.uniform(-1, 1), draw.uniform(-1, 1)) for _ in range(ROWS)]}
+        with open(self.path("b"), "w", encoding="utf-8") as file:
+            file.writelines(f"{value.real!r} {value.imag!r}\n" for value in sides[self.path("b")])
+        for method, hermitian, more in (("cg", True, ()), ("cg", True, ("--preconditioner=blocks",)), ("minres", True, ()),
+                                        ("gmres", False, ("--preconditioner=none",)), ("bicgstab", False, ("--type=c64",)),
+                                        ("bicgstab", False, ("--program-form=graph",))):
+            entries, file = self.complex_matrix(hermitian)
+            limit, more = (1e-4, more) if more == ("--type=c64",) else (1.1e-8, more + ("--type=c128",))
+            for rhs, b in sides.items():
+                told = json.loads(self.check(0, "", file, f"--method={method}", f"--rhs={rhs}", "--json", "-o", self.path("x"),
+                                             f"--tolerance={limit / 1.1}", *more))
+                with open(self.path("x"), encoding="utf-8") as written:
+                    x = [complex(*map(float, line.split())) for line in written]
+                left = list(b)
+                for (i, j), value in entries.items():
+                    left[i] -= value * x[j]
+                residual = math.hypot(*map(abs, left)) / math.hypot(*map(abs, b))
+                self.assertLess(residual, limit)
+                self.assertAlmostEqual(told["true_residual"], residual, delta=1e-12 if limit < 1e-5 else 1e-5)
+                self.assertEqual(told["reason"], "converged")
+                self.assertAlmostEqual(told["history"][0], 1, delta=1e-6)
+        self.check(0, "", file, "--type=c128", "--method=bicgstab", "--rhs=product", "-q", "-o", self.path("x"))  # A times ones
+        with open(self.path("x"), encoding="utf-8") as written:
+            for line in written:
+                self.assertLess(abs(complex(*map(float, line.split())) - 1), 1e-6)
+        self.check(0, "", self.matrix(laplacian(3, True)), "--type=c128", "-q", "-o", self.path("x"))  # a real matrix
+        with open(self.path("x"), encoding="utf-8") as written:
+            self.assertEqual({float(line.split()[1]) for line in written}, {0.0})
+        with open(self.path("short"), "w", encoding="utf-8") as written:
+            written.write("1 " * ROWS)
+        self.check(3, f"has {ROWS} numbers, and the matrix {ROWS} rows, each of two numbers", file, "--type=c128", f"--rhs={self.path('short')}")
+        self.check(3, "no meaning for complex numbers", file, "--type=c128", "--method=pagerank")
+        self.check(3, "'--systems' takes real systems", file, "--type=c128", "--systems=2")
+        self.check(2, "choose c128 or c64", file)
+
     def test_blocks(self):
         entries = laplacian(11, True)
         for more in ((), ("--parameter=block_size=3",), ("--method=bicgstab", "--parameter=block_size=16")):

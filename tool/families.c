@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "codegen/check.h"
 #include "codegen/family.h"
 #include "codegen/program/stages.h"
 #include "runtime/cuda/binaries.h"
@@ -141,6 +142,7 @@ static enum cb_status add_line(struct families *families, const char *line, stru
   snprintf(words, sizeof words, "%s", line);
   enum cb_status s = plan_line(&job, families, words, &own);
   if (!s) s = cb_source_family(&source, job.plan, &own);
+  if (!s) s = cb_check_intrinsics(cb_source_behind_prelude(source.text), &own);
   families->lines++;
   if (s == CB_ERR_UNSUPPORTED || s == CB_ERR_LIMIT) { /* there is none: the specialised kernel is compiled */
     families->refused++;

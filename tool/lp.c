@@ -205,7 +205,8 @@ static enum cb_status report(const struct program *program, const struct cb_call
   if (call->json) s = add_json(&text, program, diag);
   else add_text(&text, program);
   if (!s && call->output)
-    s = cb_write_numbers(call, program->linear.column_names, program->x, program->linear.csr.cols, program->type, diag);
+    s = cb_write_numbers(call, program->linear.column_names, program->x, program->linear.csr.cols, 1, program->type,
+                         diag);
   if (!s && !(call->quiet && !call->json)) s = cb_print(&text, diag);
   cb_text_release(&text);
   if (s || program->result.reason == CBGEN_REASON_CONVERGED) return s;

@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { USUAL_BLOCK = 4 };
+enum { USUAL_BLOCK = 4, PROGRAM_LOSS = 2000 };
 
 struct solution {
   struct cb_job job;
@@ -25,7 +25,7 @@ struct solution {
   cbgen_operator *op;
   cbgen_solver *solver;
   const struct cb_device *device;
-  enum cb_type type;
+  enum cb_type part; /* of a vector's real numbers */
   double *b, *x, *history;
   cb_device_ptr b_there, x_there, diagonal, history_there;
   const char *method;
@@ -38,10 +38,11 @@ struct solution {
 
 /* ---- the right side */
 
-/* A number for each row, separated by blanks or lines. */
-static enum cb_status read_numbers(double *numbers, int64_t count, const char *path, struct cb_diag *diag) {
+/* A number for each row, of a complex one its parts; all separated by blanks or lines. */
+static enum cb_status read_numbers(double *numbers, int64_t rows, int parts, const char *path, struct cb_diag *diag) {
   struct cb_mapping file;
   struct cb_text text = {0};
+  const int64_t count = parts * rows;
   int64_t found = 0;
   enum cb_status s = cb_file_map(&file, path, diag);
   if (s) return s;
@@ -59,23 +60,28 @@ static enum cb_status read_numbers(double *numbers, int64_t count, const char *p
     at = next;
   }
   if (!s && found != count)
-    s = cb_fail(diag, CB_ERR_FORMAT, "'%s' has %lld numbers, and the matrix %lld rows", path, (long long)found,
-                (long long)count);
+    s = cb_fail(diag, CB_ERR_FORMAT, "'%s' has %lld numbers, and the matrix %lld rows%s", path, (long long)found,
+                (long long)rows, count > rows ? ", each of two numbers: it is complex" : "");
   cb_text_release(&text);
   return s;
 }
 
+int cb_solution_parts(const struct cb_csr *csr) { return csr->is_complex ? 2 : 1; }
+
 enum cb_status cb_right_side(double *b, double *norm, const struct cb_csr *csr, const char *rhs, struct cb_diag *diag) {
   const char *kind = rhs ? rhs : "ones";
-  const int is_product = !strcmp(kind, "product");
+  const int is_product = !strcmp(kind, "product"), parts = cb_solution_parts(csr);
   enum cb_status s = CB_OK;
   double square = 0;
-  for (int64_t row = 0; row < csr->rows; row++) {
-    b[row] = is_product ? 0 : 1;
-    for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1) && is_product; k++) b[row] += csr->values[k];
-  }
-  if (!is_product && strcmp(kind, "ones") != 0) s = read_numbers(b, csr->rows, kind, diag);
-  for (int64_t row = 0; row < csr->rows; row++) square += b[row] * b[row];
+  for (int64_t row = 0; row < csr->rows; row++)
+    for (int part = 0; part < parts; part++) {
+      double *const at = &b[parts * row + part];
+      *at = is_product || part ? 0 : 1;
+      for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1) && is_product; k++)
+        *at += csr->values[parts * k + part];
+    }
+  if (!is_product && strcmp(kind, "ones") != 0) s = read_numbers(b, csr->rows, parts, kind, diag);
+  for (int64_t i = 0; i < parts * csr->rows; i++) square += b[i] * b[i];
   *norm = sqrt(square);
   return s;
 }
@@ -85,18 +91,24 @@ enum cb_status cb_right_side(double *b, double *norm, const struct cb_csr *csr, 
 static int ranks(const struct solution *solution) { return !strcmp(solution->method, "pagerank"); }
 static int finds_eigenvalue(const struct solution *solution) { return !strcmp(solution->method, "power"); }
 
+/* Real numbers of a vector. */
+static int64_t count_numbers(const struct solution *solution) {
+  return cb_solution_parts(&solution->job.csr) * solution->job.csr.rows;
+}
+
 /* Of a vector; NULL: zeros. With the context current. */
 static enum cb_status upload(const struct solution *solution, cb_device_ptr to, const double *numbers,
                              struct cb_diag *diag) {
-  return cb_put_numbers(solution->device, to, solution->type, numbers, solution->job.csr.rows, diag);
+  return cb_put_numbers(solution->device, to, solution->part, numbers, count_numbers(solution), diag);
 }
 
 /* What the links of each page weigh together: the sums of columns. */
 static enum cb_status put_sums(struct solution *solution, struct cb_diag *diag) {
   const struct cb_csr *csr = &solution->job.csr;
-  double *sums = cb_calloc((size_t)csr->cols + 1, sizeof *sums);
+  const int parts = cb_solution_parts(csr);
+  double *sums = cb_calloc((size_t)(parts * csr->cols) + 1, sizeof *sums);
   if (!sums) return cb_fail_memory(diag, "sums of columns", (uint64_t)csr->cols * sizeof *sums);
-  for (int64_t k = 0; k < csr->nnz; k++) sums[csr->col_idx[k]] += csr->values[k];
+  for (int64_t i = 0; i < parts * csr->nnz; i++) sums[parts * csr->col_idx[i / parts] + i % parts] += csr->values[i];
   enum cb_status s = cb_device_enter(solution->device, diag);
   if (!s) {
     s = upload(solution, solution->diagonal, sums, diag);
@@ -113,15 +125,17 @@ static enum cb_status make_operator(struct solution *solution, const struct cb_c
   enum cb_status s = cb_make_view(&view, &solution->row_ptr, csr, diag);
   if (!s) s = cb_open_context(&solution->context, call, diag);
   if (s) return s;
+  if (!call->options.program_loss) solution->context->options.program_loss = PROGRAM_LOSS;
   cbgen_context *context = solution->context;
   view.name = solution->job.name;
   s = cb_check_call(cbgen_compile(context, &view, &request, &solution->op), cbgen_message(context), diag);
   if (s) return s;
   solution->device = solution->op->shared->session->device;
-  solution->type = solution->op->shared->image.vector_type;
+  solution->part = cb_type_of_part(solution->op->shared->image.vector_type);
   const int has_blocks = call->preconditioner == CB_BLOCK_JACOBI && !ranks(solution) && !finds_eigenvalue(solution);
   if (has_blocks) solution->block_size = call->block_size ? (int)call->block_size : USUAL_BLOCK;
-  const size_t bytes = ((size_t)csr->rows * (size_t)(has_blocks ? solution->block_size : 1) + 1) * sizeof(double);
+  const size_t columns = (size_t)(has_blocks ? solution->block_size : 1);
+  const size_t bytes = ((size_t)count_numbers(solution) * columns + 1) * sizeof(double);
   s = cb_device_enter(solution->device, diag);
   if (s) return s;
   s = cb_device_alloc(solution->device, &solution->diagonal, bytes, "the diagonal", diag);
@@ -140,7 +154,7 @@ static enum cb_status make_operator(struct solution *solution, const struct cb_c
 static enum cb_status make_solver(struct solution *solution, const struct cb_call *call, struct cb_diag *diag) {
   const int64_t rows = solution->job.csr.rows;
   solution->most = call->iterations ? (int)call->iterations : rows < 1000000 ? (int)(10 * rows) : 10000000;
-  const size_t vector = (size_t)rows * sizeof(double), history = ((size_t)solution->most + 1) * sizeof(double);
+  const size_t vector = (size_t)count_numbers(solution) * sizeof(double), history = ((size_t)solution->most + 1) * sizeof(double);
   const struct cb_device *device = solution->device;
   solution->history = cb_alloc((size_t)solution->most + 1, sizeof *solution->history);
   if (!solution->history) return cb_fail_memory(diag, "the history", history);
@@ -193,7 +207,7 @@ static enum cb_status solve(struct solution *solution, const struct cb_call *cal
   s = upload(solution, solution->b_there, solution->b, diag);
   if (!s) s = cb_time_runs(call, run_once, solution, &solution->seconds, diag);
   if (!s)
-    s = cb_take_numbers(solution->device, solution->x, solution->type, solution->x_there, solution->job.csr.rows, diag);
+    s = cb_take_numbers(solution->device, solution->x, solution->part, solution->x_there, count_numbers(solution), diag);
   if (!s)
     s = cb_device_download(solution->device, solution->history, solution->history_there,
                            ((size_t)solution->outcome.iterations + 1) * sizeof(double), "the history", diag);
@@ -267,7 +281,8 @@ static enum cb_status report(const struct solution *solution, const struct cb_ca
   if (call->json) s = add_json(&text, solution, diag);
   else add_text(&text, solution, call);
   if (!s && call->output)
-    s = cb_write_numbers(call, NULL, solution->x, solution->job.csr.rows, solution->type, diag);
+    s = cb_write_numbers(call, NULL, solution->x, solution->job.csr.rows, cb_solution_parts(&solution->job.csr),
+                         solution->part, diag);
   if (!s && !(call->quiet && !call->json)) s = cb_print(&text, diag);
   cb_text_release(&text);
   if (s || solution->outcome.reason == CBGEN_REASON_CONVERGED) return s;
@@ -293,13 +308,11 @@ static void release(struct solution *solution) {
 
 static enum cb_status read_system(struct solution *solution, const struct cb_call *call, struct cb_diag *diag) {
   enum cb_status s = cb_job_read(&solution->job, call, diag);
-  if (!s && solution->job.csr.is_complex)
-    s = cb_fail(diag, CB_ERR_UNSUPPORTED, "'solve' takes real systems; complex ones are solved by the library");
   if (s) return s;
-  const size_t rows = (size_t)solution->job.csr.rows;
-  solution->b = cb_alloc(rows + 1, sizeof *solution->b);
-  solution->x = cb_alloc(rows + 1, sizeof *solution->x);
-  if (!solution->b || !solution->x) return cb_fail_memory(diag, "vectors", rows);
+  const size_t numbers = (size_t)count_numbers(solution);
+  solution->b = cb_alloc(numbers + 1, sizeof *solution->b);
+  solution->x = cb_alloc(numbers + 1, sizeof *solution->x);
+  if (!solution->b || !solution->x) return cb_fail_memory(diag, "vectors", numbers);
   return cb_right_side(solution->b, &solution->norm, &solution->job.csr, call->rhs, diag);
 }
 

@@ -35,11 +35,15 @@ enum cb_status cb_time_runs(const struct cb_call *call,
                             enum cb_status (*run)(void *user, double *seconds, struct cb_diag *diag), void *user,
                             double *seconds, struct cb_diag *diag);
 
-/* A line for each number, behind the name of its column (NULL: there are none), to the file that -o names. */
+/* A line for each number, of so many parts, behind the name of its column (NULL: there are none), to the file that -o
+ * names. `type`: of the parts. */
 enum cb_status cb_write_numbers(const struct cb_call *call, const char *const *names, const double *numbers,
-                                int64_t count, enum cb_type type, struct cb_diag *diag);
+                                int64_t count, int parts, enum cb_type type, struct cb_diag *diag);
 
 /* ---- solve.c */
+
+/* Real numbers in one of such a system: 2, the real part first, where it is complex. */
+int cb_solution_parts(const struct cb_csr *csr);
 
 /* b, a number for each row, and its norm. `rhs`: "ones" (NULL, too), "product" (what x of ones gives), or a file. */
 enum cb_status cb_right_side(double *b, double *norm, const struct cb_csr *csr, const char *rhs, struct cb_diag *diag);

@@ -31,7 +31,8 @@ enum cb_status cb_make_view(cbgen_csr *view, int32_t **row_ptr, const struct cb_
   if (!*row_ptr) return cb_fail_memory(diag, "row pointers", (uint64_t)csr->rows);
   for (int64_t i = 0; i <= csr->rows; i++) (*row_ptr)[i] = (int32_t)cb_csr_row(csr, i);
   *view = (cbgen_csr){.struct_size = sizeof *view, .rows = csr->rows, .cols = csr->cols, .nnz = csr->nnz,
-                      .row_ptr = *row_ptr, .col_idx = csr->col_idx, .values = csr->values};
+                      .row_ptr = *row_ptr, .col_idx = csr->col_idx, .values = csr->values,
+                      .value_type = csr->is_complex ? CBGEN_C128 : CBGEN_F64};
   return CB_OK;
 }
 
@@ -77,13 +78,13 @@ enum cb_status cb_time_runs(const struct cb_call *call,
 }
 
 enum cb_status cb_write_numbers(const struct cb_call *call, const char *const *names, const double *numbers,
-                                int64_t count, enum cb_type type, struct cb_diag *diag) {
+                                int64_t count, int parts, enum cb_type type, struct cb_diag *diag) {
   struct cb_text text = {0};
   struct cb_outputs outputs = {.input = call->file};
-  for (int64_t i = 0; i < count; i++) {
+  for (int64_t i = 0; i < parts * count; i++) {
     char number[CB_REAL_TEXT] = "nan";
     if (cb_real_is_finite(numbers[i])) cb_real_text(number, numbers[i], type);
-    cb_text_add(&text, "%s%s%s\n", names ? names[i] : "", names ? " " : "", number);
+    cb_text_add(&text, "%s%s%s%s", names ? names[i] : "", names ? " " : "", number, (i + 1) % parts ? " " : "\n");
   }
   enum cb_status s = text.failed ? cb_fail_memory(diag, "x", text.length)
                                  : cb_outputs_add(&outputs, call->output, text.bytes, text.length, diag);

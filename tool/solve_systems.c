@@ -96,6 +96,8 @@ static enum cb_status take_right_sides(struct many *many, const struct cb_call *
 
 static enum cb_status read_systems(struct many *many, const struct cb_call *call, struct cb_diag *diag) {
   enum cb_status s = cb_job_read(&many->job, call, diag);
+  if (!s && many->job.csr.is_complex)
+    s = cb_fail(diag, CB_ERR_UNSUPPORTED, "'--systems' takes real systems; '%s' is complex", call->file);
   if (s) return s;
   s = take_systems(many, call, diag);
   if (!s) s = take_right_sides(many, call, diag);
@@ -263,7 +265,7 @@ static enum cb_status report(const struct many *many, const struct cb_call *call
   if (call->json) s = add_json(&text, many, diag);
   else add_text(&text, many);
   if (!s && call->output)
-    s = cb_write_numbers(call, NULL, many->x, many->systems.count * many->job.csr.rows, many->type, diag);
+    s = cb_write_numbers(call, NULL, many->x, many->systems.count * many->job.csr.rows, 1, many->type, diag);
   if (!s && !(call->quiet && !call->json)) s = cb_print(&text, diag);
   cb_text_release(&text);
   if (s || summary.first_failed < 0) return s;

@@ -6,8 +6,9 @@
  *   seqaij.c      the sequential type: which operations are ours, and how the parent type gets the others
  *   mpiaij.c      the parallel type, whose two local blocks are each an operator
  *   products.c    products of matrices (MatMatMult, MatPtAP, …), which are the parent type's
+ *   factors.c     factorisations (PCILU, PCLU, …), which are the parent type's
  *   operator.c    a local matrix as an operator of cbgen: made, renewed, multiplied with
- *   device.c      the CUDA driver: memory that host vectors are staged in, copies
+ *   device.c      the CUDA driver: memory that host vectors are staged in, copies, a stream beside PETSc's
  *   krylov.c      solvers whose iterations all run in one kernel, and what is done where they cannot
  *
  * A matrix of ours is one of its parent type (aijcusparse where PETSc has CUDA, else aij) of which some operations are
@@ -39,8 +40,12 @@
 #endif
 #if PETSC_VERSION_LT(3, 23, 0)
 typedef PetscOptionItems *cbp_option_items;
+#define CBP_CONTAINER_SET_DESTROY PetscContainerSetUserDestroy
+#define CBP_DEFAULT_DESTROY PetscContainerUserDestroyDefault
 #else
 typedef PetscOptionItems cbp_option_items;
+#define CBP_CONTAINER_SET_DESTROY PetscContainerSetCtxDestroy
+#define CBP_DEFAULT_DESTROY PetscCtxDestroyDefault
 #endif
 
 #define CBP_AIJ "aijcbgen"
@@ -96,21 +101,28 @@ typedef enum { CBP_STAGE_X, CBP_STAGE_Y, CBP_STAGES } cbp_stage;
 PetscErrorCode cbp_device_stage(cbp_stage stage, size_t bytes, void **memory);
 PetscErrorCode cbp_device_allocate(size_t bytes, void **memory);
 PetscErrorCode cbp_device_free(void *memory); /* NULL is accepted */
-PetscErrorCode cbp_device_put(void *to, const void *from, size_t bytes);  /* the host may reuse `from` on return */
-PetscErrorCode cbp_device_take(void *to, const void *from, size_t bytes); /* waits for the stream */
-PetscErrorCode cbp_device_copy(void *to, const void *from, size_t bytes); /* on the device */
+/* The host may reuse what was put on return; what is taken is waited for; copies are on the device. */
+PetscErrorCode cbp_device_put(void *to, const void *from, size_t bytes, void *stream);
+PetscErrorCode cbp_device_take(void *to, const void *from, size_t bytes, void *stream);
+PetscErrorCode cbp_device_copy(void *to, const void *from, size_t bytes, void *stream);
+
+/* A stream of the plug-in's own, for work that starts after what is in PETSc's stream now. It is a non-blocking one:
+ * PETSc's is the legacy default stream, and what an MPI copies between GPUs on a blocking stream waits for that. */
+PetscErrorCode cbp_device_fork(void **stream);
+PetscErrorCode cbp_device_join(void); /* what PETSc's stream gets from now on waits for that work */
 PetscErrorCode cbp_device_close(void); /* at PetscFinalize */
 
-/* A vector's local part as a device pointer, between enter and leave. One on the host is staged. */
+/* A vector's local part as a device pointer, between enter and leave. One on the host is staged, by copies on the
+ * stream. */
 struct cbp_vector {
   Vec vector;
   enum { CBP_READ, CBP_WRITE, CBP_READ_WRITE } access;
   PetscBool cuda, host; /* the arrays are those of VECCUDA; the array lies on the host, and `pointer` in the stage */
   PetscScalar *array;
-  void *pointer;
+  void *pointer, *stream;
   size_t bytes;
 };
-PetscErrorCode cbp_vector_open(struct cbp_vector *v, Vec vector, int access, cbp_stage stage);
+PetscErrorCode cbp_vector_open(struct cbp_vector *v, Vec vector, int access, cbp_stage stage, void *stream);
 PetscErrorCode cbp_vector_close(struct cbp_vector *v); /* what was written is in the vector then */
 
 /* ---- operator.c */
@@ -119,6 +131,7 @@ struct cbp_options {
   char recipe[64], cache[PETSC_MAX_PATH_LEN], more[1024]; /* "": as cbgen has it */
   PetscInt expected_products, device;
   PetscEnum values, specialise; /* cbgen_values, cbgen_specialise */
+  PetscBool overlap;
 };
 
 /* The options of a matrix, under its prefix. `items` NULL: outside MatSetFromOptions. */
@@ -152,6 +165,11 @@ struct cbp_matrix {
   PetscBool context_adds; /* the context's option "form" is "add" */
   struct cbp_direction direction[2]; /* A, and its transpose */
   PetscObjectState blocks_seen;      /* of a parallel matrix: its state when its blocks' were last compared */
+  /* While a parallel matrix is multiplied: of its diagonal block, whose product may run on when it returns, and then
+   * has these vectors; of its off-diagonal block, whose product adds to what that one gives */
+  PetscBool may_run_on, runs_on;
+  struct cbp_vector x, y;
+  struct cbp_matrix *diagonal;
 };
 
 /* *m is the matrix's, NULL where it has none. */
@@ -165,8 +183,9 @@ PetscErrorCode cbp_operator_of(Mat A, struct cbp_matrix *m, PetscBool transpose,
 
 /* z = A x + y (or with the transpose); y may be z, or NULL for z = A x. */
 PetscErrorCode cbp_multiply(Mat A, PetscBool transpose, Vec x, Vec y, Vec z);
+PetscErrorCode cbp_multiply_end(struct cbp_matrix *m); /* of one that runs on, if it does */
 
-/* ---- seqaij.c, mpiaij.c, products.c */
+/* ---- seqaij.c, mpiaij.c, products.c, factors.c */
 
 PetscErrorCode cbp_create_seqaij(Mat A);
 PetscErrorCode cbp_create_mpiaij(Mat A);
@@ -209,6 +228,11 @@ PetscErrorCode cbp_set_from_options(Mat A, cbp_option_items items);
 PetscErrorCode cbp_convert_to_ours(Mat A, MatType type, MatReuse reuse, Mat *B);
 PetscErrorCode cbp_convert_from_ours(Mat A, MatType type, MatReuse reuse, Mat *B);
 PetscErrorCode cbp_product_set_from_options(Mat C);
+
+/* Memory that hangs on an object under a name, and goes with it: zeros at first. */
+PetscErrorCode cbp_composed(PetscObject object, const char *name, size_t bytes, void **memory);
+
+PetscErrorCode cbp_register_factors(void);
 
 /* ---- krylov.c */
 

@@ -20,6 +20,7 @@ static struct {
   int device; /* the driver's handle of the GPU */
   char name[16];
   void *context;
+  void *side, *begin, *end; /* the stream beside PETSc's, and events that order the two */
   struct {
     void *memory;
     size_t bytes;
@@ -39,6 +40,12 @@ static struct {
   int (*take)(void *, device_pointer, size_t, void *);
   int (*copy)(device_pointer, device_pointer, size_t, void *);
   int (*synchronize)(void *);
+  int (*stream_create)(void **, unsigned);
+  int (*stream_destroy)(void *);
+  int (*event_create)(void **, unsigned);
+  int (*event_destroy)(void *);
+  int (*event_record)(void *, void *);
+  int (*stream_wait)(void *, void *, unsigned);
   int (*error_string)(int, const char **);
 } gpu;
 
@@ -60,6 +67,12 @@ static const struct {
     {"cuMemcpyDtoHAsync_v2", &gpu.take},
     {"cuMemcpyDtoDAsync_v2", &gpu.copy},
     {"cuStreamSynchronize", &gpu.synchronize},
+    {"cuStreamCreate", &gpu.stream_create},
+    {"cuStreamDestroy_v2", &gpu.stream_destroy},
+    {"cuEventCreate", &gpu.event_create},
+    {"cuEventDestroy_v2", &gpu.event_destroy},
+    {"cuEventRecord", &gpu.event_record},
+    {"cuStreamWaitEvent", &gpu.stream_wait},
     {"cuGetErrorString", &gpu.error_string},
 };
 
@@ -187,23 +200,42 @@ PetscErrorCode cbp_device_stage(cbp_stage stage, size_t bytes, void **memory) {
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode cbp_device_put(void *to, const void *from, size_t bytes) {
+PetscErrorCode cbp_device_fork(void **stream) {
+  enum { NON_BLOCKING = 1, WITHOUT_TIMES = 2 };
   PetscFunctionBegin;
-  if (bytes) CHECK_CUDA(gpu.put((device_pointer)(uintptr_t)to, from, bytes, cbp_stream()));
+  if (!gpu.side) CHECK_CUDA(gpu.stream_create(&gpu.side, NON_BLOCKING));
+  if (!gpu.begin) CHECK_CUDA(gpu.event_create(&gpu.begin, WITHOUT_TIMES));
+  if (!gpu.end) CHECK_CUDA(gpu.event_create(&gpu.end, WITHOUT_TIMES));
+  CHECK_CUDA(gpu.event_record(gpu.begin, cbp_stream()));
+  CHECK_CUDA(gpu.stream_wait(gpu.side, gpu.begin, 0));
+  *stream = gpu.side;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode cbp_device_take(void *to, const void *from, size_t bytes) {
+PetscErrorCode cbp_device_join(void) {
   PetscFunctionBegin;
-  if (bytes) CHECK_CUDA(gpu.take(to, (device_pointer)(uintptr_t)from, bytes, cbp_stream()));
-  CHECK_CUDA(gpu.synchronize(cbp_stream()));
+  CHECK_CUDA(gpu.event_record(gpu.end, gpu.side));
+  CHECK_CUDA(gpu.stream_wait(cbp_stream(), gpu.end, 0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode cbp_device_copy(void *to, const void *from, size_t bytes) {
+PetscErrorCode cbp_device_put(void *to, const void *from, size_t bytes, void *stream) {
+  PetscFunctionBegin;
+  if (bytes) CHECK_CUDA(gpu.put((device_pointer)(uintptr_t)to, from, bytes, stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode cbp_device_take(void *to, const void *from, size_t bytes, void *stream) {
+  PetscFunctionBegin;
+  if (bytes) CHECK_CUDA(gpu.take(to, (device_pointer)(uintptr_t)from, bytes, stream));
+  CHECK_CUDA(gpu.synchronize(stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode cbp_device_copy(void *to, const void *from, size_t bytes, void *stream) {
   PetscFunctionBegin;
   if (bytes)
-    CHECK_CUDA(gpu.copy((device_pointer)(uintptr_t)to, (device_pointer)(uintptr_t)from, bytes, cbp_stream()));
+    CHECK_CUDA(gpu.copy((device_pointer)(uintptr_t)to, (device_pointer)(uintptr_t)from, bytes, stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -215,6 +247,10 @@ PetscErrorCode cbp_device_close(void) {
     PetscCall(cbp_device_free(gpu.stages[stage].memory));
     gpu.stages[stage].memory = NULL;
   }
+  if (gpu.side) CHECK_CUDA(gpu.stream_destroy(gpu.side));
+  if (gpu.begin) CHECK_CUDA(gpu.event_destroy(gpu.begin));
+  if (gpu.end) CHECK_CUDA(gpu.event_destroy(gpu.end));
+  gpu.side = gpu.begin = gpu.end = NULL;
   cbgen_trim();
   PetscCall(cbp_device_leave());
   if (gpu.own_context) CHECK_CUDA(gpu.primary_release(gpu.device));
@@ -263,23 +299,23 @@ static PetscErrorCode restore_array(struct cbp_vector *v) {
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode cbp_vector_open(struct cbp_vector *v, Vec vector, int access, cbp_stage stage) {
+PetscErrorCode cbp_vector_open(struct cbp_vector *v, Vec vector, int access, cbp_stage stage, void *stream) {
   PetscInt length;
   PetscFunctionBegin;
-  *v = (struct cbp_vector){.vector = vector, .access = access};
+  *v = (struct cbp_vector){.vector = vector, .access = access, .stream = stream};
   PetscCall(VecGetLocalSize(vector, &length));
   v->bytes = (size_t)length * sizeof(PetscScalar);
   PetscCall(get_array(v));
   v->pointer = v->array;
   if (!v->host) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(cbp_device_stage(stage, v->bytes, &v->pointer));
-  if (access != CBP_WRITE) PetscCall(cbp_device_put(v->pointer, v->array, v->bytes));
+  if (access != CBP_WRITE) PetscCall(cbp_device_put(v->pointer, v->array, v->bytes, stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode cbp_vector_close(struct cbp_vector *v) {
   PetscFunctionBegin;
-  if (v->host && v->access != CBP_READ) PetscCall(cbp_device_take(v->array, v->pointer, v->bytes));
+  if (v->host && v->access != CBP_READ) PetscCall(cbp_device_take(v->array, v->pointer, v->bytes, v->stream));
   PetscCall(restore_array(v));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

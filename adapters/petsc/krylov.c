@@ -108,8 +108,8 @@ static PetscErrorCode put_diagonal(struct krylov *k, Mat P) {
   PetscFunctionBegin;
   PetscCall(MatCreateVecs(P, NULL, &vector));
   PetscCall(MatGetDiagonal(P, vector));
-  PetscCall(cbp_vector_open(&opened, vector, CBP_READ, CBP_STAGE_X));
-  PetscCall(cbp_device_copy(k->diagonal, opened.pointer, opened.bytes));
+  PetscCall(cbp_vector_open(&opened, vector, CBP_READ, CBP_STAGE_X, cbp_stream()));
+  PetscCall(cbp_device_copy(k->diagonal, opened.pointer, opened.bytes, cbp_stream()));
   PetscCall(cbp_vector_close(&opened));
   PetscCall(VecDestroy(&vector));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -238,7 +238,7 @@ static PetscErrorCode tell_history(struct krylov *k, KSP ksp) {
   PetscFunctionBegin;
   if (!ksp->numbermonitors && !ksp->res_hist) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscMalloc1(count, &squares));
-  PetscCall(cbp_device_take(squares, k->history, (size_t)count * sizeof *squares));
+  PetscCall(cbp_device_take(squares, k->history, (size_t)count * sizeof *squares, cbp_stream()));
   for (PetscInt i = 0; i < count; i++) {
     const PetscReal norm = (PetscReal)sqrt(squares[i]);
     ksp->its = i;
@@ -259,8 +259,8 @@ static PetscErrorCode run(struct krylov *k, KSP ksp, Mat A, Mat P) {
   PetscCall(prepare_history(k, ksp));
   PetscCall(prepare_solver(k, ksp, A));
   if (*k->why_not) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(cbp_vector_open(&b, ksp->vec_rhs, CBP_READ, CBP_STAGE_X));
-  PetscCall(cbp_vector_open(&x, ksp->vec_sol, CBP_READ_WRITE, CBP_STAGE_Y));
+  PetscCall(cbp_vector_open(&b, ksp->vec_rhs, CBP_READ, CBP_STAGE_X, cbp_stream()));
+  PetscCall(cbp_vector_open(&x, ksp->vec_sol, CBP_READ_WRITE, CBP_STAGE_Y, cbp_stream()));
   CBP_CHECK(cbgen_solve(k->solver, b.pointer, x.pointer, cbp_stream()), cbgen_solver_message(k->solver));
   CBP_CHECK(cbgen_solver_outcome(k->solver, &k->outcome), cbgen_solver_message(k->solver));
   PetscCall(cbp_vector_close(&x));

@@ -4,68 +4,84 @@
  * parent's type name, for which its code asks. */
 #include "adapter.h"
 
+struct product {
+  struct _MatOps *parent;
+  struct cbp_matrix *blocks[2]; /* diagonal, off-diagonal */
+};
+
 /* Makes the operators that a product takes, before the exchange of halo values begins: an error in the middle of it
  * would leave it open. New values of a block may only show in the state of the whole matrix: the parent's functions
  * work on the blocks without PETSc's public calls here and there. */
-static PetscErrorCode prepare(Mat A, PetscBool transpose) {
-  struct cbp_matrix *m, *of_block;
+static PetscErrorCode begin(Mat A, PetscBool transpose, struct product *p) {
+  struct cbp_matrix *m;
   cbgen_operator *op;
   PetscObjectState state;
   Mat blocks[2];
   PetscFunctionBegin;
   PetscCall(cbp_matrix_of(A, &m));
   PetscCheck(m, PETSC_COMM_SELF, PETSC_ERR_PLIB, "the matrix has lost what cbgen composed with it");
+  p->parent = &m->parent;
   PetscCall(PetscObjectStateGet((PetscObject)A, &state));
   PetscCall(MatMPIAIJGetSeqAIJ(A, &blocks[0], &blocks[1], NULL));
   for (int i = 0; i < 2; i++) {
     PetscCall(cbp_adopt_seqaij(blocks[i], i ? CBP_OFF_DIAGONAL : CBP_DIAGONAL, &m->options));
-    PetscCall(cbp_matrix_of(blocks[i], &of_block));
+    PetscCall(cbp_matrix_of(blocks[i], &p->blocks[i]));
     if (m->blocks_seen != state)
-      for (int direction = 0; direction < 2; direction++) of_block->direction[direction].values = -1;
-    PetscCall(cbp_operator_of(blocks[i], of_block, transpose, &op));
+      for (int direction = 0; direction < 2; direction++) p->blocks[i]->direction[direction].values = -1;
+    PetscCall(cbp_operator_of(blocks[i], p->blocks[i], transpose, &op));
   }
   m->blocks_seen = state;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode parent_of(Mat A, PetscBool transpose, struct _MatOps **parent) {
-  struct cbp_matrix *m;
+/* The diagonal block's product runs on while the parent's code waits for halo values. */
+static PetscErrorCode begin_beside(Mat A, struct product *p) {
   PetscFunctionBegin;
-  PetscCall(prepare(A, transpose));
-  PetscCall(cbp_matrix_of(A, &m));
-  *parent = &m->parent;
+  PetscCall(begin(A, PETSC_FALSE, p));
+  p->blocks[0]->may_run_on = p->blocks[0]->options.overlap;
+  p->blocks[1]->diagonal = p->blocks[0];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode end_beside(struct product *p, PetscErrorCode status) {
+  PetscFunctionBegin;
+  p->blocks[0]->may_run_on = PETSC_FALSE;
+  p->blocks[1]->diagonal = NULL;
+  PetscCall(cbp_multiply_end(p->blocks[0]));
+  PetscCall(status);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode mult(Mat A, Vec x, Vec y) {
-  struct _MatOps *parent;
+  struct product p;
   PetscFunctionBegin;
-  PetscCall(parent_of(A, PETSC_FALSE, &parent));
-  PetscCall((*parent->mult)(A, x, y));
+  PetscCall(begin_beside(A, &p));
+  PetscCall(end_beside(&p, (*p.parent->mult)(A, x, y)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode multadd(Mat A, Vec x, Vec y, Vec z) {
-  struct _MatOps *parent;
+  struct product p;
   PetscFunctionBegin;
-  PetscCall(parent_of(A, PETSC_FALSE, &parent));
-  PetscCall((*parent->multadd)(A, x, y, z));
+  PetscCall(begin_beside(A, &p));
+  PetscCall(end_beside(&p, (*p.parent->multadd)(A, x, y, z)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* PETSc adds up what the blocks give before it goes to other ranks: nothing runs beside the exchange. */
 static PetscErrorCode multtranspose(Mat A, Vec x, Vec y) {
-  struct _MatOps *parent;
+  struct product p;
   PetscFunctionBegin;
-  PetscCall(parent_of(A, PETSC_TRUE, &parent));
-  PetscCall((*parent->multtranspose)(A, x, y));
+  PetscCall(begin(A, PETSC_TRUE, &p));
+  PetscCall((*p.parent->multtranspose)(A, x, y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode multtransposeadd(Mat A, Vec x, Vec y, Vec z) {
-  struct _MatOps *parent;
+  struct product p;
   PetscFunctionBegin;
-  PetscCall(parent_of(A, PETSC_TRUE, &parent));
-  PetscCall((*parent->multtransposeadd)(A, x, y, z));
+  PetscCall(begin(A, PETSC_TRUE, &p));
+  PetscCall((*p.parent->multtransposeadd)(A, x, y, z));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -25,6 +25,8 @@ PetscErrorCode cbp_options_read(Mat A, struct cbp_options *options) {
                                options->cache, options->cache, sizeof options->cache, NULL));
   PetscCall(PetscOptionsInt("-mat_cbgen_device", "number of the GPU where the process has none yet", "cbgen_set",
                             options->device, &options->device, NULL));
+  PetscCall(PetscOptionsBool("-mat_cbgen_overlap", "halo values come while the diagonal block is multiplied",
+                             "MatMult", options->overlap, &options->overlap, NULL));
   PetscCall(PetscOptionsString("-mat_cbgen_options", "further options of cbgen: NAME=VALUE,…", "cbgen help options",
                                options->more, options->more, sizeof options->more, NULL));
   PetscOptionsEnd();
@@ -49,14 +51,12 @@ static PetscErrorCode destroy_matrix(void *m) {
   PetscCall(free_matrix(m));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-#define CONTAINER_SET_DESTROY PetscContainerSetUserDestroy
 #else
 static PetscErrorCode destroy_matrix(void **m) {
   PetscFunctionBegin;
   PetscCall(free_matrix(*m));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-#define CONTAINER_SET_DESTROY PetscContainerSetCtxDestroy
 #endif
 
 PetscErrorCode cbp_matrix_of(Mat A, struct cbp_matrix **m) {
@@ -73,10 +73,10 @@ PetscErrorCode cbp_matrix_attach(Mat A, cbp_kind kind, struct cbp_matrix **m) {
   PetscFunctionBegin;
   PetscCall(PetscNew(m));
   (*m)->kind = kind;
-  (*m)->options = (struct cbp_options){.values = (PetscEnum)CBGEN_VALUES_MUTABLE, .device = -1};
+  (*m)->options = (struct cbp_options){.values = (PetscEnum)CBGEN_VALUES_MUTABLE, .device = -1, .overlap = PETSC_TRUE};
   PetscCall(PetscContainerCreate(PETSC_COMM_SELF, &container));
   PetscCall(PetscContainerSetPointer(container, *m));
-  PetscCall(CONTAINER_SET_DESTROY(container, destroy_matrix));
+  PetscCall(CBP_CONTAINER_SET_DESTROY(container, destroy_matrix));
   PetscCall(PetscObjectCompose((PetscObject)A, composed, (PetscObject)container));
   PetscCall(PetscContainerDestroy(&container));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -296,26 +296,60 @@ static PetscErrorCode multiply_without_entries(Vec y, Vec z) {
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Between enter and leave. y that lies on the host is brought to where z will be. */
-static PetscErrorCode multiply_staged(cbgen_operator *op, Vec x, Vec y, Vec z) {
-  struct cbp_vector in, out;
-  cbgen_product product = {.struct_size = sizeof product, .alpha = 1, .beta = y ? 1 : 0, .stream = cbp_stream()};
+/* Between enter and leave, as the next. y that lies on the host is brought to where z will be. */
+static PetscErrorCode begin_product(cbgen_operator *op, Vec x, Vec y, Vec z, void *stream, struct cbp_vector *in,
+                                    struct cbp_vector *out) {
+  cbgen_product product = {.struct_size = sizeof product, .alpha = 1, .beta = y ? 1 : 0, .stream = stream};
   PetscFunctionBegin;
-  PetscCall(cbp_vector_open(&in, x, CBP_READ, CBP_STAGE_X));
-  PetscCall(cbp_vector_open(&out, z, y == z ? CBP_READ_WRITE : CBP_WRITE, CBP_STAGE_Y));
-  product.x = in.pointer;
-  product.y = out.pointer;
+  PetscCall(cbp_vector_open(in, x, CBP_READ, CBP_STAGE_X, stream));
+  PetscCall(cbp_vector_open(out, z, y == z ? CBP_READ_WRITE : CBP_WRITE, CBP_STAGE_Y, stream));
+  product.x = in->pointer;
+  product.y = out->pointer;
   if (y && y != z) {
     const PetscScalar *array;
     PetscMemType type;
     PetscCall(VecGetArrayReadAndMemType(y, &array, &type));
-    if (PetscMemTypeHost(type)) PetscCall(cbp_device_put(out.pointer, array, out.bytes));
-    else PetscCall(cbp_device_copy(out.pointer, array, out.bytes));
+    if (PetscMemTypeHost(type)) PetscCall(cbp_device_put(out->pointer, array, out->bytes, stream));
+    else PetscCall(cbp_device_copy(out->pointer, array, out->bytes, stream));
     PetscCall(VecRestoreArrayReadAndMemType(y, &array));
   }
   CBP_CHECK(cbgen_multiply(op, &product), cbgen_operator_message(op));
-  PetscCall(cbp_vector_close(&out));
-  PetscCall(cbp_vector_close(&in));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode end_product(struct cbp_vector *in, struct cbp_vector *out) {
+  PetscFunctionBegin;
+  PetscCall(cbp_vector_close(out));
+  PetscCall(cbp_vector_close(in));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Between enter and leave. */
+static PetscErrorCode multiply(struct cbp_matrix *m, cbgen_operator *op, Vec x, Vec y, Vec z) {
+  struct cbp_vector in, out;
+  void *side;
+  PetscFunctionBegin;
+  if (m->may_run_on) {
+    PetscCall(cbp_device_fork(&side));
+    PetscCall(begin_product(op, x, y, z, side, &m->x, &m->y));
+    m->runs_on = PETSC_TRUE;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(begin_product(op, x, y, z, cbp_stream(), &in, &out));
+  PetscCall(end_product(&in, &out));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode cbp_multiply_end(struct cbp_matrix *m) {
+  PetscErrorCode status;
+  PetscFunctionBegin;
+  if (!m->runs_on) PetscFunctionReturn(PETSC_SUCCESS);
+  m->runs_on = PETSC_FALSE;
+  PetscCall(cbp_device_enter());
+  status = end_product(&m->x, &m->y);
+  if (!status) status = cbp_device_join();
+  PetscCall(cbp_device_leave());
+  PetscCall(status);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -326,6 +360,7 @@ PetscErrorCode cbp_multiply(Mat A, PetscBool transpose, Vec x, Vec y, Vec z) {
   PetscFunctionBegin;
   PetscCall(cbp_matrix_of(A, &m));
   PetscCheck(m, PETSC_COMM_SELF, PETSC_ERR_PLIB, "the matrix has lost what cbgen attached to it");
+  if (m->diagonal) PetscCall(cbp_multiply_end(m->diagonal));
   PetscCall(cbp_operator_of(A, m, transpose, &op));
   if (!op) {
     PetscCall(multiply_without_entries(y, z));
@@ -337,7 +372,7 @@ PetscErrorCode cbp_multiply(Mat A, PetscBool transpose, Vec x, Vec y, Vec z) {
   }
   PetscCall(cbp_device_enter());
   PetscCall(PetscLogGpuTimeBegin());
-  status = multiply_staged(op, x, y, z);
+  status = multiply(m, op, x, y, z);
   PetscCall(PetscLogGpuTimeEnd());
   PetscCall(cbp_device_leave());
   PetscCall(status);

@@ -19,6 +19,7 @@ PetscDLLibraryRegister_cbgen_petsc(void) {
   PetscCall(MatRegister(CBP_SEQAIJ, cbp_create_seqaij));
   PetscCall(MatRegister(CBP_MPIAIJ, cbp_create_mpiaij));
   PetscCall(MatRegisterRootName(CBP_AIJ, CBP_SEQAIJ, CBP_MPIAIJ));
+  PetscCall(cbp_register_factors());
   PetscCall(KSPRegister(CBP_CG, cbp_create_cg));
   PetscCall(KSPRegister(CBP_BCGS, cbp_create_bcgs));
   PetscCall(PetscRegisterFinalize(finalize));

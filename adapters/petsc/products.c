@@ -12,28 +12,26 @@ struct steps {
   PetscErrorCode (*numeric)(Mat);
 };
 
-#if PETSC_VERSION_LT(3, 23, 0)
-#define CONTAINER_SET_DESTROY PetscContainerSetUserDestroy
-#define DEFAULT_DESTROY PetscContainerUserDestroyDefault
-#else
-#define CONTAINER_SET_DESTROY PetscContainerSetCtxDestroy
-#define DEFAULT_DESTROY PetscCtxDestroyDefault
-#endif
-
-static PetscErrorCode steps_of(Mat C, struct steps **steps) {
+PetscErrorCode cbp_composed(PetscObject object, const char *name, size_t bytes, void **memory) {
   PetscContainer container;
   PetscFunctionBegin;
-  PetscCall(PetscObjectQuery((PetscObject)C, composed, (PetscObject *)&container));
+  PetscCall(PetscObjectQuery(object, name, (PetscObject *)&container));
   if (!container) {
-    PetscCall(PetscNew(steps));
+    PetscCall(PetscCalloc(bytes, memory));
     PetscCall(PetscContainerCreate(PETSC_COMM_SELF, &container));
-    PetscCall(PetscContainerSetPointer(container, *steps));
-    PetscCall(CONTAINER_SET_DESTROY(container, DEFAULT_DESTROY));
-    PetscCall(PetscObjectCompose((PetscObject)C, composed, (PetscObject)container));
+    PetscCall(PetscContainerSetPointer(container, *memory));
+    PetscCall(CBP_CONTAINER_SET_DESTROY(container, CBP_DEFAULT_DESTROY));
+    PetscCall(PetscObjectCompose(object, name, (PetscObject)container));
     PetscCall(PetscContainerDestroy(&container));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(PetscContainerGetPointer(container, (void **)steps));
+  PetscCall(PetscContainerGetPointer(container, memory));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode steps_of(Mat C, struct steps **steps) {
+  PetscFunctionBegin;
+  PetscCall(cbp_composed((PetscObject)C, composed, sizeof **steps, (void **)steps));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

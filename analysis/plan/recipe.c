@@ -54,17 +54,6 @@ static const struct {
   const char *name, *substitute;
 } removed_recipes[] = {{"panel", "sell"}, {"dia-panel", "dia"}};
 
-static int takes_complex(const struct cb_node *node) {
-  int takes = 0;
-  if (node->layout) return cb_layout_find(node->layout)->takes_complex;
-  for (int i = 0; node->choices && node->choices[i]; i++) takes |= takes_complex(node->choices[i]);
-  for (int i = 0; node->split && i < node->split->parts; i++)
-    if (!takes_complex(node->parts[i])) return 0;
-  return node->split ? 1 : takes;
-}
-
-int cb_recipe_takes_complex(const struct cb_recipe *recipe) { return !recipe->root || takes_complex(recipe->root); }
-
 enum cb_status cb_recipe_find(const struct cb_recipe **found, const char *name, struct cb_diag *diag) {
   for (size_t i = 0; i < sizeof removed_recipes / sizeof *removed_recipes; i++)
     if (!strcmp(removed_recipes[i].name, name))

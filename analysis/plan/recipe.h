@@ -63,8 +63,11 @@ struct cb_recipe {
                                * families of kernels: set-up waits for no compiler, and values stay where they are */
   int is_ready;               /* it is, and nothing of set-up takes long: no pass over all rows and columns on the
                                * host */
+  int is_planned_there;       /* a plan takes no more from the device than where equal shares of the matrix end */
   int takes_vectors;          /* several vectors at once take one pass over what its layouts store, and were measured: a
                                * choice by profile goes by that, which has no plan to ask */
+  int suits_programs;         /* one launch in which each row is committed once, by a thread that is known: vectors of a
+                               * solver may lie in shared memory (codegen/program) */
   int may_refuse;             /* it is made for some matrices only, and refuses others with CB_ERR_UNSUPPORTED */
 };
 
@@ -76,8 +79,6 @@ const struct cb_recipe *cb_recipe_at(int number);
 /* Those that a search looks at, in its order; of two that are predicted to be equal it takes the earlier one. */
 const struct cb_recipe *cb_recipe_searched(int number);
 
-/* Whether its layouts take complex numbers, of choices one. */
-int cb_recipe_takes_complex(const struct cb_recipe *recipe);
 
 /* The recipe of that name; CB_ERR_ARGUMENT lists what there is. */
 enum cb_status cb_recipe_find(const struct cb_recipe **recipe, const char *name, struct cb_diag *diag);

@@ -5,6 +5,8 @@
 #include "analysis/profile/profile.h"
 #include "base/real.h"
 
+#include <stdio.h>
+
 /* The entry (row, column) of the matrix, by bisection; -1: there is none. */
 static int64_t find_entry(const struct cb_csr *csr, int64_t row, int64_t column) {
   int64_t low = cb_csr_row(csr, row), high = cb_csr_row(csr, row + 1);
@@ -20,8 +22,37 @@ int64_t cb_symmetry_partner(const struct cb_csr *csr, int64_t row, int64_t colum
   return find_entry(csr, column, row);
 }
 
-double cb_symmetry_mirrored(enum cb_symmetry_option symmetry, double value) {
-  return symmetry == CB_SYMMETRIC_SKEW ? -value : value;
+const char *cb_symmetry_word(enum cb_symmetry_option symmetry) {
+  return symmetry == CB_SYMMETRIC_HERMITIAN ? "Hermitian" : symmetry == CB_SYMMETRIC_SKEW ? "skew-symmetric" : "symmetric";
+}
+
+const char *cb_symmetry_section(enum cb_symmetry_option symmetry) {
+  return symmetry == CB_SYMMETRIC_HERMITIAN ? "conjugated" : symmetry == CB_SYMMETRIC_SKEW ? "negated" : "mirrored";
+}
+
+/* What part 0 (real) or 1 (imaginary) of an entry above the main diagonal is when its mirror image has `value`. */
+static double mirrored_part(enum cb_symmetry_option symmetry, double value, int part) {
+  return symmetry == CB_SYMMETRIC_SKEW || (symmetry == CB_SYMMETRIC_HERMITIAN && part) ? -value : value;
+}
+
+/* Whether entry `k` is what entry `other`, on or below the main diagonal, makes it. Zeros that change their sign may
+ * have any. */
+static int is_mirrored(const struct cb_csr *csr, enum cb_symmetry_option symmetry, int64_t k, int64_t other) {
+  const int parts = csr->is_complex ? 2 : 1;
+  for (int part = 0; part < parts; part++) {
+    const double value = csr->values[parts * k + part], image = csr->values[parts * other + part];
+    const double expected = mirrored_part(symmetry, image, part);
+    const int are_zeros = value == 0 && image == 0 && symmetry != CB_SYMMETRIC_ON;
+    if (cb_real_bits(expected) != cb_real_bits(value) && !are_zeros) return 0;
+  }
+  return 1;
+}
+
+/* An entry's value, for messages. */
+static const char *written(char (*text)[64], const struct cb_csr *csr, int64_t k) {
+  if (csr->is_complex) snprintf(*text, sizeof *text, "(%.17g, %.17g)", csr->values[2 * k], csr->values[2 * k + 1]);
+  else snprintf(*text, sizeof *text, "%.17g", csr->values[k]);
+  return *text;
 }
 
 /* Names the first entry that has no partner, or none of that value. It is looked for only when counts say so. */
@@ -35,15 +66,13 @@ static enum cb_status name_odd_one(const struct cb_csr *csr, enum cb_symmetry_op
                        "option 'symmetric' needs a symmetric pattern: there is an entry (%lld, %lld), counted from 0, "
                        "and no entry (%lld, %lld)",
                        (long long)row, (long long)column, (long long)column, (long long)row);
-      if (!with_values || row >= column) continue;
-      const double expected = cb_symmetry_mirrored(symmetry, csr->values[other]);
-      if (cb_real_bits(expected) == cb_real_bits(csr->values[k])) continue;
-      if (symmetry == CB_SYMMETRIC_SKEW && expected == 0 && csr->values[k] == 0) continue;
+      if (!with_values || row >= column || is_mirrored(csr, symmetry, k, other)) continue;
+      char one[64], image[64];
       return cb_fail(diag, CB_ERR_ARGUMENT,
-                     "the matrix is not %ssymmetric, as option 'symmetric' says: entry (%lld, %lld), counted from 0, is "
-                     "%.17g, and entry (%lld, %lld) %.17g",
-                     symmetry == CB_SYMMETRIC_SKEW ? "skew-" : "", (long long)row, (long long)column, csr->values[k],
-                     (long long)column, (long long)row, csr->values[other]);
+                     "the matrix is not %s, as option 'symmetric' says: entry (%lld, %lld), counted from 0, is %s, and "
+                     "entry (%lld, %lld) %s",
+                     cb_symmetry_word(symmetry), (long long)row, (long long)column, written(&one, csr, k),
+                     (long long)column, (long long)row, written(&image, csr, other));
     }
   return cb_fail(diag, CB_ERR_INTERNAL, "symmetry was not found where it is");
 }
@@ -53,6 +82,7 @@ static enum cb_symmetry_option seen(const struct cb_profile_symmetry *found, con
                                     const struct cb_options *options) {
   if (found->mirrored_same == csr->nnz) return CB_SYMMETRIC_ON;
   if (found->mirrored_negated == csr->nnz && options->semiring == CB_PLUS_TIMES) return CB_SYMMETRIC_SKEW;
+  if (csr->is_complex && found->mirrored_conjugated == csr->nnz) return CB_SYMMETRIC_HERMITIAN;
   return CB_SYMMETRIC_OFF;
 }
 
@@ -89,7 +119,7 @@ enum cb_status cb_symmetry_resolve(enum cb_symmetry_option *symmetry, const stru
   const int promised = cb_promises_symmetry(options);
   const int fixed = options->values == CB_VALUES_FIXED;
   *symmetry = CB_SYMMETRIC_OFF;
-  if (!promised && (options->symmetric == CB_SYMMETRIC_OFF || !fixed || csr->is_complex ||
+  if (!promised && (options->symmetric == CB_SYMMETRIC_OFF || !fixed ||
                     csr->rows != csr->cols || !csr->values ||
                     !cb_symmetry_pays(options, target, csr->nnz)))
     return CB_OK;
@@ -106,7 +136,9 @@ enum cb_status cb_symmetry_resolve(enum cb_symmetry_option *symmetry, const stru
   }
   const int with_values = csr->values && (fixed || options->check_symmetry == CB_ON);
   *symmetry = (enum cb_symmetry_option)options->symmetric;
-  const int64_t paired = options->symmetric == CB_SYMMETRIC_SKEW ? found.mirrored_negated : found.mirrored_same;
+  const int64_t paired = *symmetry == CB_SYMMETRIC_SKEW                           ? found.mirrored_negated
+                         : *symmetry == CB_SYMMETRIC_HERMITIAN && csr->is_complex ? found.mirrored_conjugated
+                                                                                  : found.mirrored_same;
   if (found.mirrored == csr->nnz && (!with_values || paired == csr->nnz)) return CB_OK;
   return name_odd_one(csr, *symmetry, with_values, diag);
 }
@@ -122,12 +154,15 @@ enum cb_status cb_symmetry_of_part(int *mirrored, const struct cb_options *optio
 }
 
 void cb_symmetry_mirror_values(double *values, const struct cb_csr *csr, enum cb_symmetry_option symmetry) {
-  if (symmetry != CB_SYMMETRIC_ON && symmetry != CB_SYMMETRIC_SKEW) return;
+  const int parts = csr->is_complex ? 2 : 1;
+  if (symmetry == CB_SYMMETRIC_AUTO || symmetry == CB_SYMMETRIC_OFF) return;
 #pragma omp parallel for schedule(static)
   for (int64_t row = 0; row < csr->rows; row++)
-    for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++)
-      if (csr->col_idx[k] > row)
-        values[k] = cb_symmetry_mirrored(symmetry, values[find_entry(csr, csr->col_idx[k], row)]);
+    for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++) {
+      const int64_t image = csr->col_idx[k] > row ? find_entry(csr, csr->col_idx[k], row) : k;
+      for (int part = 0; part < parts && image != k; part++)
+        values[parts * k + part] = mirrored_part(symmetry, values[parts * image + part], part);
+    }
 }
 
 enum cb_status cb_symmetry_mirror(struct cb_csr *csr, const struct cb_options *options, struct cb_diag *diag) {

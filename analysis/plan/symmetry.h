@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Symmetric storage: an entry above the main diagonal has the value of its mirror image below it, or in a
- * skew-symmetric matrix that with the other sign, so that layouts may store the lower triangle and the main diagonal
- * alone.
+/* Symmetric storage: an entry above the main diagonal has the value of its mirror image below it, in a
+ * skew-symmetric matrix that with the other sign, and in a Hermitian one its conjugate, so that layouts may store the
+ * lower triangle and the main diagonal alone.
  *
  * The caller promises it (option symmetric), and then the lower triangle counts, whatever the upper one holds; or
  * values are fixed, and show it bit by bit. The pattern is symmetric in any case: an entry without a mirror image is
- * refused. A skew-symmetric matrix may have anything on its main diagonal, which is stored as it is; its upper triangle
- * counts where a layout stores it, since packing changes no signs.
+ * refused. A skew-symmetric or Hermitian matrix may have anything on its main diagonal, which is stored as it is; its
+ * upper triangle counts where a layout stores it, since packing changes no signs.
  *
- * What that means for a layout: builder->options->symmetric is CB_SYMMETRIC_ON or _SKEW, or else CB_SYMMETRIC_OFF. A
+ * What that means for a layout: builder->options->symmetric is CB_SYMMETRIC_ON, _SKEW, _HERMITIAN or _OFF. A
  * part that a split made has not always all mirror images of its entries; the layout looks. Its visit emits entries
  * that are read from others' slots by cb_emit_mirrored (walk.h). */
 #ifndef CBGEN_ANALYSIS_PLAN_SYMMETRY_H
@@ -20,7 +20,7 @@
  * second read is from there, as the first one would be. */
 int cb_symmetry_pays(const struct cb_options *options, const struct cb_target *target, int64_t nonzeros);
 
-/* What the options and the matrix come to: CB_SYMMETRIC_ON, _SKEW or _OFF. CB_ERR_ARGUMENT: the matrix is not what was
+/* What the options and the matrix come to: any but CB_SYMMETRIC_AUTO. CB_ERR_ARGUMENT: the matrix is not what was
  * promised (the message names an entry, and values only count where they are fixed or check-symmetry asks for it);
  * CB_ERR_UNSUPPORTED: its columns are not on the host; CB_ERR_MEMORY. `target` is not looked at of a promise. */
 enum cb_status cb_symmetry_resolve(enum cb_symmetry_option *symmetry, const struct cb_csr *csr,
@@ -45,7 +45,11 @@ void cb_symmetry_mirror_values(double *values, const struct cb_csr *csr, enum cb
 /* The number of entry (column, row) of a matrix with a symmetric pattern that has (row, column). */
 int64_t cb_symmetry_partner(const struct cb_csr *csr, int64_t row, int64_t column);
 
-/* What an entry above the main diagonal is when its mirror image is `value`. */
-double cb_symmetry_mirrored(enum cb_symmetry_option symmetry, double value);
+/* "symmetric", "skew-symmetric" or "Hermitian". */
+const char *cb_symmetry_word(enum cb_symmetry_option symmetry);
+
+/* The section of a layout's template, and the key of its fact, that says how values above the main diagonal come from
+ * their mirror images: as they are ("mirrored"), negated or conjugated. */
+const char *cb_symmetry_section(enum cb_symmetry_option symmetry);
 
 #endif

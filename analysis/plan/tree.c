@@ -88,11 +88,6 @@ static struct cb_region_builder start_region(const struct cb_builder *builder, c
                                     .arena = &plan->arena};
 }
 
-/* Numbers of two parts take twice the registers. */
-static void give_registers(struct cb_region *region) {
-  if (region->blocks_per_sm > 1) region->blocks_per_sm /= 2;
-}
-
 /* The layout's own work, in the region builder's frame. */
 static enum cb_status plan_region(const struct cb_builder *builder, const struct cb_subtree *subtree,
                                   const struct cb_layout *layout, struct cb_region_builder *region_builder,
@@ -107,11 +102,7 @@ static enum cb_status plan_region(const struct cb_builder *builder, const struct
   const struct cb_csr *csr = region_builder->work.part.csr;
   enum cb_status s = choose_values(builder, region_builder, diag);
   if (!s && csr->remote && !csr->row_ptr && !layout->ignores_rows) s = csr->remote->rows(csr->remote->user, diag);
-  if (!s && cb_plan_is_complex(builder->plan) && !layout->takes_complex)
-    s = cb_fail(diag, CB_ERR_UNSUPPORTED, "the %s layout multiplies real numbers only: 'type' is %s", layout->name,
-                cb_plan_types_name(builder->plan));
   if (!s) s = layout->plan(region_builder, diag);
-  if (cb_plan_is_complex(builder->plan)) give_registers(region);
   if (!s && region_builder->failed) s = cb_fail_memory(diag, "region", 0);
   if (!s && region_builder->needs_columns)
     s = cb_fail(diag, CB_ERR_UNSUPPORTED, "the %s layout needs all columns of this matrix on the host", layout->name);

@@ -80,6 +80,8 @@ struct cb_profile_symmetry {
   int64_t mirrored_same;    /* whose partner has the same bits */
   int64_t mirrored_negated; /* whose partner has the same bits but for the sign, or both are 0; all of the main
                              * diagonal */
+  int64_t mirrored_conjugated; /* complex: whose partner has the same real part and an imaginary part of the other
+                                * sign; all of the main diagonal */
 };
 
 /* Dense blocks of rows × cols entries, aligned: block (I, J) covers rows I·rows … and columns J·cols ….

@@ -63,6 +63,8 @@ static void compare_pairs(struct search *search, const double *one, const double
   search->found.mirrored_equal += equal ? entries : 0;
   search->found.mirrored_same += same ? entries : 0;
   search->found.mirrored_negated += negated ? entries : 0;
+  const int conjugated = one == other || (cb_real_bits(one[0]) == cb_real_bits(other[0]) && one[1] == -other[1]);
+  search->found.mirrored_conjugated += conjugated ? entries : 0;
 }
 
 /* Entries i and j are each other's partners, or the same. */
@@ -105,14 +107,15 @@ static void match_row(struct search *search, int64_t row) {
 }
 
 enum cb_status cb_symmetry_count(struct cb_profile_symmetry *symmetry, const struct cb_csr *csr, struct cb_diag *diag) {
-  int64_t mirrored = 0, equal = 0, same = 0, negated = 0;
+  int64_t mirrored = 0, equal = 0, same = 0, negated = 0, conjugated = 0;
   *symmetry = (struct cb_profile_symmetry){.square = csr->rows == csr->cols};
   if (!symmetry->square) return CB_OK;
   const int sets = cb_profile_sets(csr, csr->rows);
   uint32_t *cursors = cb_calloc((size_t)sets * (size_t)csr->rows, sizeof *cursors);
   if (!cursors)
     return cb_fail_memory(diag, "symmetry", (unsigned long long)sets * (unsigned long long)csr->rows * 4);
-#pragma omp parallel num_threads(sets ? sets : omp_get_max_threads()) reduction(+ : mirrored, equal, same, negated)
+#pragma omp parallel num_threads(sets ? sets : omp_get_max_threads()) \
+    reduction(+ : mirrored, equal, same, negated, conjugated)
   {
     const int64_t me = omp_get_thread_num();
     struct search search = {.csr = csr, .cursors = sets ? cursors + me * csr->rows : NULL};
@@ -122,9 +125,10 @@ enum cb_status cb_symmetry_count(struct cb_profile_symmetry *symmetry, const str
     equal += search.found.mirrored_equal;
     same += search.found.mirrored_same;
     negated += search.found.mirrored_negated;
+    conjugated += search.found.mirrored_conjugated;
   }
   cb_free(cursors);
-  *symmetry = (struct cb_profile_symmetry){1, mirrored, equal, same, negated};
+  *symmetry = (struct cb_profile_symmetry){1, mirrored, equal, same, negated, conjugated};
   return CB_OK;
 }
 

@@ -40,4 +40,7 @@ int cb_program_try_resident(struct cb_program_form resident[CB_PROGRAM_RESIDENT]
 /* Whether fewer meetings are predicted to save more than the vectors cost that they take. */
 int cb_program_pipelining_pays(enum cb_form_kind kind, const struct cb_program_size *size);
 
+/* Whether what a form's thread blocks read of the matrix should lie in shared memory, if there is room for it. */
+int cb_program_matrix_pays(const struct cb_program_form *form, const struct cb_program_size *size);
+
 #endif

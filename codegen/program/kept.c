@@ -43,8 +43,8 @@ static void note_pass(struct search *search, const char *name, int in_commit, in
   candidate->passes += passes;
 }
 
-/* Statements of rows: in a product's commit, or in a step. */
-static void note_rows(struct search *search, const char *text, int in_commit, int repeats) {
+/* Statements of rows: in a product's commit, or in a step. `at_hand`: what need not be loaded; NULL: nothing. */
+static void note_rows(struct search *search, const char *text, const char *at_hand, int in_commit, int repeats) {
   struct cb_statements *statements = NULL;
   if (!text || search->status) return;
   search->status = cb_statements_parse(&statements, text, search->request->program->name, 0, search->diag);
@@ -52,7 +52,7 @@ static void note_rows(struct search *search, const char *text, int in_commit, in
     const struct cb_name *name = &statements->names[i];
     const int is_loaded = name->read && name->kind != CB_NAME_OUT;
     const int is_stored = name->assigned && name->kind != CB_NAME_IN;
-    if (cb_name_is_vector(name)) note_pass(search, name->name, in_commit, repeats ? is_loaded + is_stored : 0);
+    if (cb_name_is_vector(name) && (!at_hand || strcmp(at_hand, name->name) != 0)) note_pass(search, name->name, in_commit, repeats ? is_loaded + is_stored : 0);
   }
   cb_free(statements);
 }
@@ -68,12 +68,12 @@ static void note_section(struct search *search, int number) {
     note_reader(search, addend);
     note_reader(search, section->old);
   }
-  if (section->to) note_pass(search, section->to, 1, repeats);
-  note_rows(search, section->before, addend != NULL, repeats);
-  note_rows(search, section->sums, search->request->fused, repeats);
+  if (section->to) note_pass(search, section->to, 1, repeats && !search->request->unread[number]);
+  note_rows(search, section->before, NULL, addend != NULL, repeats);
+  note_rows(search, section->sums, search->request->fused ? section->to : NULL, search->request->fused, repeats);
   for (int k = 0; k < CB_MOST_STEPS && section->steps[k].kind; k++) {
     const struct cb_step *step = &section->steps[k];
-    if (step->kind == CB_STEP_ROWS) note_rows(search, step->text, 0, repeats);
+    if (step->kind == CB_STEP_ROWS) note_rows(search, step->text, NULL, 0, repeats);
     if (step->kind == CB_STEP_SWAP) {
       note_reader(search, step->from);
       note_reader(search, step->to);

@@ -30,6 +30,7 @@ struct cb_kept_request {
   const struct cb_program *program;
   /* For each section, what the vector is made of that is made in its product, beside itself; NULL: none is. */
   const char *addends[CB_MOST_SECTIONS];
+  int unread[CB_MOST_SECTIONS]; /* whether what its product gives is at hand where rows are committed, and not stored */
   int fused;   /* sums behind a product are added up where its rows are committed */
   int aligned; /* that is where the same thread has the same rows in steps */
   int64_t rows, slots; /* of a thread; that there is room for */

@@ -8,7 +8,7 @@
 
 enum {
   NOTES = 4 << 10, /* bytes for what is noted */
-  SPARE = 4 << 10  /* bytes; and an eighth of an equal part: parts differ */
+  SPARE = 4 << 10  /* bytes; and a sixteenth of an equal part: parts differ */
 };
 
 enum cb_status cb_near_plan(int64_t *bytes, const struct cb_product_text *product,
@@ -26,7 +26,7 @@ enum cb_status cb_near_plan(int64_t *bytes, const struct cb_product_text *produc
     return cb_fail(diag, CB_ERR_LIMIT,
                    "the matrix takes %lld bytes of each multiprocessor's shared memory, and there are %lld: choose a program "
                    "form without '+matrix'", (long long)part, (long long)cb_larger(room, (int64_t)0));
-  *bytes = cb_round_up(cb_smaller(room - 15, part + part / 8 + SPARE), 16);
+  *bytes = cb_round_up(cb_smaller(room - 15, part + part / 16 + SPARE), 16);
   return CB_OK;
 }
 

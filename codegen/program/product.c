@@ -146,11 +146,16 @@ static enum cb_status take_kernel(struct cb_product_text *product, const char *k
 
 /* ---- what it is like */
 
-/* One region of templates/dia.cu.in, in which a thread has one row. */
-static int is_aligned(const char *regions) {
-  static const char of_thread[] = "  const int row = 256 * thread_block + (int)threadIdx.x";
-  const char *first = strstr(regions, "// ---- region dia"), *row = strstr(regions, of_thread);
-  return first && row && !strstr(first + 1, "// ---- region ") && !strstr(row + sizeof of_thread, "thread_block");
+/* One region of templates/dia.cu.in, or of blocks.cu.in, in which a thread has one row. */
+static enum cb_own_rows own_rows(const char *regions) {
+  static const char of_thread[] = "  const int row = 256 * thread_block + (int)threadIdx.x",
+                    of_lane[] = "row = kBlockRows * local_row + own;\n";
+  const char *region = strstr(regions, REGION);
+  if (!region || strstr(region + 1, REGION)) return CB_ROWS_ANY;
+  region += sizeof REGION - 1;
+  if (!strncmp(region, "blocks", 6)) return strstr(region, of_lane) ? CB_ROWS_OF_LANES : CB_ROWS_ANY;
+  const char *row = strncmp(region, "dia", 3) != 0 ? NULL : strstr(region, of_thread);
+  return row && !strstr(row + sizeof of_thread, "thread_block") ? CB_ROWS_OF_THREADS : CB_ROWS_ANY;
 }
 
 static void look(struct cb_product_text *product) {
@@ -160,7 +165,7 @@ static void look(struct cb_product_text *product) {
   for (int i = 0; i < 2; i++)
     if (cb_has_word(regions, adding[i]) || cb_has_word(cb_text_string(&product->functions), adding[i]))
       product->commits_once = 0;
-  product->aligned = is_aligned(regions);
+  product->own_rows = own_rows(regions);
   product->is_scaled = strstr(vectors, "\n  sum_t alpha, beta;\n") != NULL;
   product->holds = strstr(vectors, "\nstruct Held {\n") != NULL;
   product->has_carry = strstr(vectors, "\n  sum_t *carry_sums;") != NULL;
@@ -301,17 +306,39 @@ static void replace_words(struct cb_text *text, const char *const words[][2], in
   for (int i = 0; i < count; i++) cb_word_instead(text, words[i][0], words[i][1]);
 }
 
+/* What lies in shared memory is there at once: few blocks in flight will do, and registers are free for the rest. */
+static void shorten_batches(struct cb_text *regions) {
+  enum { BATCH = 2 };
+  static const char blocks[] = "// ---- region blocks", batch[] = "\nconstexpr int kBatch = ";
+  struct cb_text made = {0};
+  const char *from = cb_text_string(regions);
+  for (const char *at; (at = strstr(from, blocks)) && (at = strstr(at, batch));) {
+    char *end;
+    at += sizeof batch - 1;
+    const long number = strtol(at, &end, 10);
+    add_range(&made, from, at);
+    cb_text_add(&made, "%ld", number < BATCH ? number : BATCH);
+    from = end;
+  }
+  cb_text_add_string(&made, from);
+  made.failed |= regions->failed;
+  cb_text_release(regions);
+  *regions = made;
+}
+
 void cb_product_watch(struct cb_product_text *product) {
   static const char *const watched[][2] = {{"load", "load_watched"},
                                            {"load_stream", "load_watched"},
                                            {"load_stream_vector", "load_watched_vector"},
                                            {"load_x", "leave_x"},
+                                           {"is_finite", "leave_finite"}, /* else rows with absent entries are read again */
                                            {"commit_step", "leave_row"}},
                            *const near[][2] = {{"load", "load_near"},
                                                {"load_stream", "load_near"},
                                                {"load_stream_vector", "load_near_vector"}};
   enum { WATCHED = sizeof watched / sizeof *watched, NEAR = sizeof near / sizeof *near };
   struct cb_text regions = {0}, functions = {0};
+  shorten_batches(&product->regions);
   cb_text_add_string(&regions, cb_text_string(&product->regions));
   cb_text_add_string(&functions, cb_text_string(&product->functions));
   replace_words(&regions, watched, WATCHED);

@@ -13,6 +13,13 @@
 
 enum { CB_PROGRAM_LAUNCHES = 16 };
 
+/* Which row, one at most, a thread commits in a virtual thread block. */
+enum cb_own_rows {
+  CB_ROWS_ANY,        /* it cannot be told, or there may be several */
+  CB_ROWS_OF_THREADS, /* row i belongs to thread i % threads of virtual thread block i / threads */
+  CB_ROWS_OF_LANES    /* of a block row, to the first of the lanes that share it: templates/blocks.cu.in */
+};
+
 /* Texts are owned: cb_product_text_release. */
 struct cb_product_text {
   struct cb_text vectors; /* types, vectors and arithmetic, without `commit` and `load_x` */
@@ -27,7 +34,7 @@ struct cb_product_text {
   int commits_once; /* nothing is added to a row that is written */
   int blocks_per_sm; /* that its kernels ask for at most; 0: they do not */
   int holds;        /* threads keep what they need of the matrix (templates/batch.cu.in) */
-  int aligned;      /* row i belongs to thread i % threads of virtual thread block i / threads */
+  enum cb_own_rows own_rows; /* of its only region; CB_ROWS_ANY where there are more */
   int shares;       /* thread blocks use shared memory */
 };
 

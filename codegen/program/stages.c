@@ -45,6 +45,8 @@ struct writer {
   struct cb_text stages; /* all kernels */
   struct cb_text open;   /* the pieces of the one that is being made */
   int arrives;           /* it comes behind a product */
+  int open_pieces;       /* how many those are */
+  int fused;             /* the section whose product's commit can execute what its only piece does; -1: none */
   int acts, stages_count;
   int state;             /* that the next stage reads */
   int most_sums;
@@ -282,12 +284,64 @@ static const char *stores_text(struct writer *writer, const char *pieces) {
   return cb_writer_keep(&writer->base, &text);
 }
 
+/* ---- fusions */
+
+static int is_row_step(const struct cb_program *program, const struct cb_section *section, const struct cb_step *step) {
+  return step->kind == (program->columns && section->transposed ? CB_STEP_COLUMNS : CB_STEP_ROWS);
+}
+
+/* A step that the product's commit can execute: of its own rows, without sums, which leaves alone what the product
+ * reads. */
+static int commits_step(struct writer *writer, const struct cb_section *section, const struct cb_step *step) {
+  struct cb_statements *statements =
+      is_row_step(writer->base.program, section, step) ? cb_writer_parse(&writer->base, step->text) : NULL;
+  int good = statements && !cb_writer_sums(statements);
+  for (int i = 0; good && i < statements->names_count; i++)
+    if (cb_name_is_written(&statements->names[i]) && !strcmp(statements->names[i].name, section->from)) good = 0;
+  cb_free(statements);
+  return good;
+}
+
+/* How many of a section's first steps these are. */
+static int committed_steps(struct writer *writer, const struct cb_section *section) {
+  int count = 0;
+  while (count < CB_MOST_STEPS && commits_step(writer, section, &section->steps[count])) count++;
+  return count;
+}
+
+/* Whether there is a step for the commit, and all behind it are of scalars. */
+static int is_fusable(struct writer *writer, const struct cb_section *section) {
+  if (!section->from || section->sums || section->heads || cb_type_is_complex(writer->base.sum)) return 0;
+  const int first = committed_steps(writer, section);
+  for (int k = first; k < CB_MOST_STEPS; k++)
+    switch (section->steps[k].kind) {
+    case CB_STEP_ROWS:
+    case CB_STEP_COLUMNS:
+    case CB_STEP_TEMPLATE:
+    case CB_STEP_CALL:
+    case CB_STEP_SWAP: return 0;
+    default: break;
+    }
+  return first > 0;
+}
+
+/* The stage that closes, and the product before it. */
+static void note_fusion(struct writer *writer) {
+  const struct cb_program *program = writer->base.program;
+  struct cb_stages_plan *plan = writer->plan;
+  if (writer->fused < 0 || writer->open_pieces != 1 || plan->fusions_count == CB_MOST_FUSIONS) return;
+  for (int i = 0; i < program->sections_count; i++)
+    if (program->sections[i].times > program->sections[writer->fused].times) return;
+  plan->fusions[plan->fusions_count++] = (struct cb_fusion){writer->acts - 1, writer->fused};
+}
+
 /* The stage that is being made, if it has any pieces. It writes a struct of the state that no other does. */
 static void close_stage(struct writer *writer) {
   struct cb_scope scope = {0};
   if (!writer->open.length) return;
   const int number = writer->stages_count, to = writer->plan->states++;
   cb_writer_cut(&writer->open);
+  note_fusion(writer);
   add_act(writer, CB_ACT_STAGE, number, writer->state, to);
   writer->stages_count++;
   const char *pieces = cb_writer_keep(&writer->base, &writer->open);
@@ -303,7 +357,8 @@ static void close_stage(struct writer *writer) {
   if (writer->arrives) cb_scope_section(&scope, "arrives");
   expand(writer, &writer->stages, "stage", &scope);
   writer->state = to;
-  writer->arrives = 0;
+  writer->arrives = writer->open_pieces = 0;
+  writer->fused = -1;
 }
 
 /* With `behind_product`, only what led there counts: not what another piece of the stage has just made the next. */
@@ -313,6 +368,7 @@ static void add_piece(struct writer *writer, const struct piece *piece, int numb
   cb_text_add(&writer->open, "      at = %d;\n    } while (false);\n", piece->next);
   writer->open.failed |= piece->text.failed;
   writer->arrives |= behind_product;
+  writer->open_pieces++;
 }
 
 static void add_before(struct writer *writer, const struct slot *slot) {
@@ -347,6 +403,7 @@ static void add_slot(struct writer *writer, const struct slot *slot) {
         add_act(writer, CB_ACT_CALL, 0, vector_number(program, piece->from), vector_number(program, piece->to));
       if (!is_bare(piece)) add_piece(writer, piece, number_of(slot->sections[i], j), !j && first->from);
     }
+    if (!j && slot->count == 1 && is_fusable(writer, first)) writer->fused = slot->sections[0];
   }
 }
 
@@ -586,24 +643,30 @@ static const char *outcome_members(struct writer *writer) {
   return cb_writer_keep(&writer->base, &text);
 }
 
-static void add_head(struct writer *writer, struct cb_text *text) {
+static void add_structs(struct writer *writer, struct cb_text *text) {
   struct cb_scope scope = {0};
   const int copies = writer->base.program->copied != NULL;
   cb_scope_placeholder(&scope, "outcome", outcome_members(writer));
   cb_scope_placeholder(&scope, "given", copies ? copied_text(writer, given_member)
                                                : "  const vector_t *b;\n  vector_t *x;  // receives the solution");
-  cb_scope_placeholder(&scope, "vector_type", cb_type_entry_name(writer->base.vector));
-  cb_scope_placeholder(&scope, "sum_type", cb_type_entry_name(writer->base.sum));
-  cb_scope_placeholder(&scope, "threads", cb_writer_number(&writer->base, CB_STAGE_THREADS));
   cb_scope_placeholder(&scope, "parameters", parameters_text(writer, "  sum_t ", ";\n"));
   cb_scope_placeholder(&scope, "scalars", scalars_text(writer));
   cb_scope_placeholder(&scope, "vectors", cb_writer_vectors(&writer->base));
+  if (writer->base.program->basis) cb_scope_section(&scope, "basis");
+  expand(writer, text, "structs", &scope);
+}
+
+static void add_head(struct writer *writer, struct cb_text *text) {
+  struct cb_scope scope = {0};
+  cb_scope_placeholder(&scope, "vector_type", cb_type_entry_name(writer->base.vector));
+  cb_scope_placeholder(&scope, "sum_type", cb_type_entry_name(writer->base.sum));
+  cb_scope_placeholder(&scope, "threads", cb_writer_number(&writer->base, CB_STAGE_THREADS));
   if (has_blocks(writer->base.program)) {
     cb_scope_section(&scope, "blocks");
     cb_scope_placeholder(&scope, "block", cb_writer_number(&writer->base, writer->sizes.block_size));
   }
-  if (writer->base.program->basis) cb_scope_section(&scope, "basis");
   expand(writer, text, "head", &scope);
+  add_structs(writer, text);
 }
 
 static void add_rest(struct writer *writer, struct cb_text *text) {
@@ -692,6 +755,14 @@ static enum cb_status join(struct writer *writer, const struct cb_text *rest, st
   return s;
 }
 
+static void begin_writer(struct writer *writer, const struct cb_program *program, enum cb_type vector, enum cb_type sum,
+                         const struct cb_program_sizes *sizes, struct cb_stages_plan *plan, struct cb_diag *diag) {
+  *writer = (struct writer){.base = {.program = program, .vector = vector, .sum = sum, .diag = diag},
+                            .plan = plan,
+                            .sizes = *sizes,
+                            .fused = -1};
+}
+
 enum cb_status cb_stages_text(struct cb_text *text, struct cb_stages_plan *plan, const struct cb_program *program,
                               enum cb_type vector, enum cb_type sum, const struct cb_program_sizes *sizes,
                               struct cb_diag *diag) {
@@ -700,8 +771,7 @@ enum cb_status cb_stages_text(struct cb_text *text, struct cb_stages_plan *plan,
   const int first = first_of_body(program);
   *plan = (struct cb_stages_plan){0};
   if (!writer) return cb_fail_memory(diag, "stages", sizeof *writer);
-  *writer = (struct writer){
-      .base = {.program = program, .vector = vector, .sum = sum, .diag = diag}, .plan = plan, .sizes = *sizes};
+  begin_writer(writer, program, vector, sum, sizes, plan, diag);
   enum cb_status s = CB_OK;
   if (first < 0)
     s = cb_fail(diag, CB_ERR_UNSUPPORTED, "method '%s' has no program form 'graph'", program->name);
@@ -718,4 +788,121 @@ enum cb_status cb_stages_text(struct cb_text *text, struct cb_stages_plan *plan,
   release(writer);
   cb_free(writer);
   return s;
+}
+
+/* ---- a fusion */
+
+static int reads_word(const struct cb_step *step, const char *name) {
+  return (step->text && cb_has_word(step->text, name)) || (step->from && !strcmp(step->from, name));
+}
+
+/* Whether something reads the vector from a step of the section on, before a product makes it anew. `seen`: sections
+ * that have been looked at. */
+static int is_read_from(const struct cb_program *program, int section, int step, const char *name, int *seen) {
+  const struct cb_section *own = &program->sections[section];
+  int next[CB_MOST_STEPS + 2], count = 0;
+  for (int k = step; k < CB_MOST_STEPS; k++) {
+    if (reads_word(&own->steps[k], name)) return 1;
+    if (own->steps[k].kind == CB_STEP_GO) next[count++] = own->steps[k].section;
+  }
+  if (section == last_of(program)) { /* what the caller receives */
+    for (const struct cb_copied *at = program->copied; at && at->vector; at++)
+      if (at->result && !strcmp(at->result, name)) return 1;
+    return !program->copied && !strcmp(name, "x");
+  }
+  next[count++] = own->next;
+  next[count++] = last_of(program); /* a stop leads there */
+  for (int i = 0; i < count; i++) {
+    const struct cb_section *to = &program->sections[next[i]];
+    if (seen[next[i]]++) continue;
+    if ((to->before && cb_has_word(to->before, name)) || (to->from && !strcmp(to->from, name))) return 1;
+    if (to->to && !strcmp(to->to, name)) continue;
+    if ((to->sums && cb_has_word(to->sums, name)) || is_read_from(program, next[i], 0, name, seen)) return 1;
+  }
+  return 0;
+}
+
+static void add_fusion_scalars(struct writer *writer, struct cb_fusion_text *fusion,
+                               const struct cb_statements *statements) {
+  const char *const *parameters = writer->base.program->parameters;
+  for (int i = 0; i < statements->names_count; i++) {
+    const char *name = statements->names[i].name;
+    if (statements->names[i].kind != CB_NAME_SCALAR || has_variable(cb_text_string(&fusion->members), name)) continue;
+    cb_text_add(&fusion->members, "  sum_t %s_;\n", name);
+    cb_text_add(&fusion->values, ", %s->%s_", cb_writer_has(parameters, name) ? "given" : "from", name);
+  }
+}
+
+static void add_fusion_rows(struct writer *writer, struct cb_fusion_text *fusion, const struct cb_step *step) {
+  const struct cb_statement_types types = {writer->base.vector, writer->base.sum};
+  struct cb_row_text row = cb_writer_row(&types);
+  struct cb_statements *statements = cb_writer_parse(&writer->base, step->text);
+  if (!statements) return;
+  row.indent = "    ";
+  row.scalars = "step.";
+  row.at_hand = fusion->to;
+  const int product = cb_statements_find(statements, fusion->to);
+  if (product >= 0 && statements->names[product].read) fusion->reads_product = 1;
+  cb_text_add_string(&fusion->statements, "  {\n");
+  cb_emit_row(&fusion->statements, statements, &row);
+  cb_text_add_string(&fusion->statements, "  }\n");
+  add_fusion_scalars(writer, fusion, statements);
+  cb_free(statements);
+}
+
+/* The statements of rows, then what one thread does. */
+static void write_fusion(struct writer *writer, struct cb_fusion_text *fusion, int section) {
+  const struct cb_program *program = writer->base.program;
+  const struct cb_section *own = &program->sections[section];
+  const int rows = committed_steps(writer, own);
+  int seen[CB_MOST_SECTIONS] = {0};
+  struct pieces tail = {0};
+  fusion->from = own->from;
+  fusion->to = own->to;
+  fusion->entry = number_of(section, 0);
+  fusion->next = writer->sections[section].list[0].next;
+  fusion->stores_product = is_read_from(program, section, rows, own->to, seen);
+  add_structs(writer, &fusion->structs);
+  for (int k = 0; k < rows; k++) add_fusion_rows(writer, fusion, &own->steps[k]);
+  begin_piece(writer, &tail, &(struct piece){.begins = FOLLOWS});
+  for (int k = rows; k < CB_MOST_STEPS && own->steps[k].kind; k++) add_step(writer, &tail, section, &own->steps[k]);
+  cb_text_add_string(&fusion->tail, cb_text_string(current(&tail)));
+  cb_text_add_string(&fusion->loads, loads_text(writer, cb_text_string(&fusion->tail)));
+  for (int i = 0; i < writer->base.scalars_count; i++)
+    if (has_variable(cb_text_string(&fusion->tail), writer->base.scalars[i]))
+      cb_text_add(&fusion->stores, "    to->%s_ = %s_;\n", writer->base.scalars[i], writer->base.scalars[i]);
+  fusion->tail.failed |= tail.list[0].text.failed;
+  cb_text_release(&tail.list[0].text);
+}
+
+enum cb_status cb_stages_fusion(struct cb_fusion_text *fusion, const struct cb_program *program, enum cb_type vector,
+                                enum cb_type sum, int number, struct cb_diag *diag) {
+  const struct cb_program_sizes sizes = {1, 2}; /* no fusion depends on them */
+  struct writer *writer = cb_calloc(1, sizeof *writer);
+  struct cb_stages_plan plan = {0};
+  struct cb_text rest = {0};
+  *fusion = (struct cb_fusion_text){0};
+  if (!writer) return cb_fail_memory(diag, "stages", sizeof *writer);
+  begin_writer(writer, program, vector, sum, &sizes, &plan, diag);
+  write(writer, &rest, first_of_body(program));
+  if (!writer->base.status && number < plan.fusions_count) write_fusion(writer, fusion, plan.fusions[number].section);
+  enum cb_status s = writer->base.status;
+  const int failed = rest.failed | writer->base.arena.failed | fusion->structs.failed | fusion->members.failed |
+                     fusion->values.failed | fusion->statements.failed | fusion->loads.failed | fusion->tail.failed |
+                     fusion->stores.failed;
+  if (!s && failed) s = cb_fail_memory(diag, "stages' text", 0);
+  cb_text_release(&rest);
+  release(writer);
+  cb_free(writer);
+  return s;
+}
+
+void cb_fusion_text_release(struct cb_fusion_text *fusion) {
+  cb_text_release(&fusion->structs);
+  cb_text_release(&fusion->members);
+  cb_text_release(&fusion->values);
+  cb_text_release(&fusion->statements);
+  cb_text_release(&fusion->loads);
+  cb_text_release(&fusion->tail);
+  cb_text_release(&fusion->stores);
 }

@@ -21,6 +21,7 @@ enum {
   CB_MOST_STAGES = 32,
   CB_MOST_ACTS = 64,
   CB_MOST_GROUPS = 4,
+  CB_MOST_FUSIONS = 4,
   CB_STAGE_THREADS = 256,
   CB_STAGE_BLOCKS = 3 /* on a multiprocessor */
 };
@@ -29,6 +30,12 @@ enum cb_act_kind {
   CB_ACT_STAGE,   /* kernel CB_STAGE_KERNEL with `number` behind it */
   CB_ACT_PRODUCT, /* to = A from; `number`: enum cb_act_product */
   CB_ACT_CALL     /* the caller's preconditioner: to = its of from */
+};
+
+/* A product and the stage behind it, which are the acts `act` and the next: one where the product's kernels commit
+ * rows by the section's statements (fused.h). */
+struct cb_fusion {
+  int act, section;
 };
 
 enum cb_act_product { CB_OF_MATRIX, CB_OF_TRANSPOSED, CB_WITH_HEADS /* of split values */ };
@@ -49,6 +56,8 @@ struct cb_stages_plan {
   struct cb_act acts[CB_MOST_ACTS];
   struct cb_group groups[CB_MOST_GROUPS]; /* in their order, none over the end of a part */
   int groups_count;
+  struct cb_fusion fusions[CB_MOST_FUSIONS]; /* of those that are executed the most often */
+  int fusions_count;
   int begin, body, end;  /* how many acts each part has */
   int inner;             /* so many of the body's are a body of their own, repeated while `at` is `again`; 0: none */
   int again;
@@ -76,6 +85,20 @@ struct cb_stages_plan {
 enum cb_status cb_stages_text(struct cb_text *text, struct cb_stages_plan *plan, const struct cb_program *program,
                               enum cb_type vector, enum cb_type sum, const struct cb_program_sizes *sizes,
                               struct cb_diag *diag);
+
+/* What a fusion's kernels (fused.h) have of the program, as texts for templates/fused.cu.in. */
+struct cb_fusion_text {
+  struct cb_text structs, members, values, statements, loads, tail, stores;
+  const char *from, *to; /* vectors */
+  int entry, next;       /* pieces: that which this is, and what follows */
+  int reads_product;     /* statements read the product's row */
+  int stores_product;    /* and others read it later */
+};
+
+/* Of the plan's fusion `number`; in any case to be released. */
+enum cb_status cb_stages_fusion(struct cb_fusion_text *fusion, const struct cb_program *program, enum cb_type vector,
+                                enum cb_type sum, int number, struct cb_diag *diag);
+void cb_fusion_text_release(struct cb_fusion_text *fusion);
 
 /* Whether the vector is as long as a row of the matrix. */
 int cb_program_has_columns(const struct cb_program *program, const char *vector);

@@ -159,6 +159,7 @@ static void add_loop(struct writer *writer, struct cb_text *text, struct cb_text
   cb_scope_placeholder(scope, "statements", cb_writer_keep(&writer->base, body));
   if (writer->aligned) {
     cb_scope_section(scope, "aligned");
+    if (writer->product.own_rows == CB_ROWS_OF_LANES) cb_scope_section(scope, "of_lanes");
     cb_scope_placeholder(scope, "virtual_blocks", end_of_blocks(writer, 0));
   } else if (writer->spread) {
     cb_scope_section(scope, "listed");
@@ -421,6 +422,16 @@ static const char *kept_text(struct writer *writer, const char *name) {
   return name && is_kept(writer, name) ? cb_arena_format(&writer->base.arena, "%s_kept", name) : "{0, 0, false}";
 }
 
+/* Whether products commit to different vectors, one after the other. */
+static int products_vary(const struct writer *writer) {
+  const struct cb_program *program = writer->request->program;
+  for (int i = 1; i < program->sections_count; i++)
+    if (!program->sections[0].to || !program->sections[i].to ||
+        strcmp(program->sections[0].to, program->sections[i].to) != 0)
+      return 1;
+  return 0;
+}
+
 /* Whether pointers to vectors point into shared memory. */
 static int has_pointers_there(const struct writer *writer) {
   return writer->request->form.resident && !is_batch(writer) && !writer->kept.count;
@@ -449,7 +460,8 @@ static const char *choices_text(struct writer *writer) {
       if (writer->spread && writer->blended) cb_text_add_string(&text, "      old = from;\n"); /* that there is all of */
     }
     cb_text_add(&text, "      to = %s;\n", vector(writer, section->to));
-    if (keeps_products(writer)) cb_text_add(&text, "      to_kept = %s;\n", kept_text(writer, section->to));
+    if (keeps_products(writer) && products_vary(writer))
+      cb_text_add(&text, "      to_kept = %s;\n", kept_text(writer, section->to));
     cb_text_add_string(&text, "    }\n");
     cb_free(statements);
   }
@@ -519,14 +531,44 @@ static int is_remade(const struct cb_section *section, const struct cb_statement
   return 0;
 }
 
-/* When a row is written as the product has it: "step.section != 3". NULL: always. */
+/* Whether statements of rows have the vector. */
+static int have_vector(struct writer *writer, const char *text, const char *vector) {
+  struct cb_statements *statements = text ? cb_writer_parse(&writer->base, text) : NULL;
+  int has = 0;
+  for (int i = 0; statements && i < statements->names_count; i++) has |= !strcmp(statements->names[i].name, vector);
+  cb_free(statements);
+  return has;
+}
+
+/* Whether nobody reads what the section's product gives but the statements behind it, which have it at hand: no step
+ * does, and all products give it anew. */
+static int is_unread(struct writer *writer, const struct cb_section *section) {
+  const struct cb_program *program = writer->request->program;
+  if (products_vary(writer) || !section->sums) return 0;
+  for (int i = 0; i < program->sections_count; i++) {
+    const struct cb_section *other = &program->sections[i];
+    if (!other->from || !strcmp(other->from, section->to) || have_vector(writer, other->before, section->to)) return 0;
+    for (int k = 0; k < CB_MOST_STEPS && other->steps[k].kind; k++)
+      if (other->steps[k].kind == CB_STEP_TEMPLATE || other->steps[k].kind == CB_STEP_SWAP) {
+        const char *from = other->steps[k].from, *to = other->steps[k].to;
+        if (other->steps[k].kind == CB_STEP_TEMPLATE || !strcmp(from, section->to) || !strcmp(to, section->to)) return 0;
+      }
+  }
+  for (int k = 0; k < CB_MOST_STEPS && section->steps[k].kind; k++)
+    if (section->steps[k].kind == CB_STEP_ROWS && have_vector(writer, section->steps[k].text, section->to)) return 0;
+  return 1;
+}
+
+/* When a row is written as the product has it: "step.section != 3". NULL: always. A section that is left at once has
+ * no say. */
 static const char *when_stored(struct writer *writer) {
   const struct cb_program *program = writer->request->program;
   struct cb_text text = {0};
   for (int i = 0; i < program->sections_count; i++) {
     const struct cb_section *section = &program->sections[i];
     struct cb_statements *sums = section->sums ? cb_writer_parse(&writer->base, section->sums) : NULL;
-    if (is_remade(section, sums)) cb_text_add(&text, "%sstep.section != %d", text.length ? " && " : "", i);
+    if (is_remade(section, sums) || (section->next > 0 && is_unread(writer, section)))
+      cb_text_add(&text, "%sstep.section != %d", text.length ? " && " : "", i);
     cb_free(sums);
   }
   const int is_any = text.length > 0;
@@ -641,7 +683,10 @@ static void add_kept(struct writer *writer, struct cb_scope *scope) {
   }
   cb_writer_cut(&text);
   cb_scope_placeholder(scope, "kept_vectors", cb_writer_keep(&writer->base, &text));
-  if (keeps_products(writer)) cb_scope_section(scope, "kept_products");
+  if (!keeps_products(writer)) return;
+  cb_scope_section(scope, "kept_products");
+  if (products_vary(writer)) cb_scope_section(scope, "kept_varies");
+  cb_scope_placeholder(scope, "kept_to", products_vary(writer) ? "step.to" : kept_text(writer, writer->request->program->sections[0].to));
 }
 
 /* Behind the slots. */
@@ -725,6 +770,8 @@ static void add_kept_kernel(struct writer *writer, struct cb_scope *scope) {
   cb_scope_placeholder(scope, "take_x", cb_writer_keep(&writer->base, &take));
   if (!keeps_products(writer)) return;
   cb_scope_section(scope, "kept_products");
+  if (!products_vary(writer)) return;
+  cb_scope_section(scope, "kept_varies");
   cb_scope_placeholder(scope, "first_kept", kept_text(writer, writer->request->program->sections[0].to));
 }
 
@@ -734,7 +781,6 @@ static void add_near_kernel(struct writer *writer, struct cb_scope *scope) {
   cb_writer_cut(&notes);
   cb_writer_cut(&copies);
   cb_scope_section(scope, "near");
-  cb_scope_placeholder(scope, "virtual_blocks", cb_writer_number(&writer->base, writer->request->launches[0].blocks));
   cb_scope_placeholder(scope, "notes", cb_writer_keep(&writer->base, &notes));
   cb_scope_placeholder(scope, "near_copies", cb_writer_keep(&writer->base, &copies));
   cb_scope_placeholder(scope, "watched_arrays", near_arguments(writer, 1));
@@ -746,8 +792,6 @@ static void add_resident(struct writer *writer, struct cb_scope *scope) {
   cb_scope_placeholder(scope, "whole_vectors", places_text(writer, 1, "  "));
   if (writer->spread) {
     cb_scope_section(scope, "spread");
-    cb_scope_placeholder(scope, "virtual_blocks",
-                         cb_writer_number(&writer->base, writer->request->launches[0].blocks));
     return;
   }
   if (is_batch(writer)) return;
@@ -805,6 +849,10 @@ static void add_kernel(struct writer *writer, struct cb_text *text) {
     cb_scope_section(&scope, "cluster");
     cb_scope_placeholder(&scope, "most_sums", most_parts(writer));
   }
+  if (has_neighbours(writer)) {
+    if (!writer->spread) cb_scope_section(&scope, "neighbours");
+    cb_scope_placeholder(&scope, "virtual_blocks", cb_writer_number(&writer->base, writer->request->launches[0].blocks));
+  }
   if (writer->near_bytes) add_near_kernel(writer, &scope);
   if (writer->kept.count) add_kept_kernel(writer, &scope);
   else if (writer->request->form.resident) add_resident(writer, &scope);
@@ -861,6 +909,13 @@ static enum cb_status plan_resident(struct writer *writer) {
                           writer->base.diag);
 }
 
+/* Bytes of a thread block's shared memory. What the matrix takes of it, too, needs no L1. */
+static int64_t room_for_slots(const struct writer *writer) {
+  enum { OF_CACHE = 16 << 10 };
+  const int64_t room = cb_kept_room(writer->request->form.room, blocks_per_sm(writer));
+  return writer->request->form.near ? room + OF_CACHE : room;
+}
+
 /* Nothing else lies in shared memory. */
 static enum cb_status plan_kept(struct writer *writer) {
   const struct cb_program_request *request = writer->request;
@@ -868,11 +923,13 @@ static enum cb_status plan_kept(struct writer *writer) {
   const int threads = writer->groups * request->launches[0].threads;
   const int64_t each = blocks_per_sm(writer);
   const int64_t most = request->form.blocks ? request->form.blocks : each * request->form.multiprocessors;
-  const int64_t room = cb_kept_room(request->form.room, each) - writer->near_bytes;
+  const int64_t room = room_for_slots(writer) - writer->near_bytes;
+  /* Threads of the product that may have a row. */
+  const int64_t places = writer->aligned ? request->launches[0].blocks * request->launches[0].threads : request->rows;
   struct cb_kept_request asked = {.program = program,
                                   .fused = writer->fused,
                                   .aligned = writer->aligned,
-                                  .rows = cb_divide_up(request->rows, threads * cb_larger(most, (int64_t)1)),
+                                  .rows = cb_divide_up(places, threads * cb_larger(most, (int64_t)1)),
                                   .slots = room / (threads * (int64_t)cb_type_size(request->vector))};
   struct cb_text names = {0};
   if (writer->product.shares || request->launches[0].dynamic_shared)
@@ -882,6 +939,7 @@ static enum cb_status plan_kept(struct writer *writer) {
   for (int i = 0; i < program->sections_count; i++) {
     struct cb_statements *statements;
     struct blend blend;
+    asked.unread[i] = writer->fused && is_unread(writer, &program->sections[i]);
     if (is_blended(writer, &program->sections[i], &statements, &blend))
       asked.addends[i] = cb_arena_string(&writer->base.arena, blend.addend);
     cb_free(statements);
@@ -890,8 +948,15 @@ static enum cb_status plan_kept(struct writer *writer) {
   const enum cb_status s = cb_kept_plan(&writer->kept, &asked, writer->base.diag);
   for (int i = 0; i < writer->kept.count; i++) cb_text_add(&names, "%s ", writer->kept.vectors[i].name);
   if (!s) writer->kept_names = cb_writer_keep(&writer->base, &names);
-  if (!s) writer->least_blocks = (int)cb_divide_up(request->rows, threads * asked.rows);
+  if (!s) writer->least_blocks = (int)cb_divide_up(places, threads * asked.rows);
   return s;
+}
+
+/* Where lanes share rows, steps would keep some of them idle, which slots repay. */
+static int is_aligned(const struct writer *writer) {
+  const struct cb_program_form *form = &writer->request->form;
+  const enum cb_own_rows own = writer->product.own_rows;
+  return own == CB_ROWS_OF_THREADS || (own == CB_ROWS_OF_LANES && form->resident && form->kind == CB_PROGRAM_GRID);
 }
 
 static void choose(struct writer *writer) {
@@ -899,13 +964,13 @@ static void choose(struct writer *writer) {
   const struct cb_program *program = request->program;
   writer->fused = writer->product.commits_once && !request->has_carry;
   writer->groups = groups_of(writer);
-  writer->aligned = writer->fused && writer->product.aligned && request->launches_count == 1 &&
+  writer->aligned = writer->fused && is_aligned(writer) && request->launches_count == 1 &&
                     request->launches[0].blocks * request->launches[0].threads >= request->rows;
   for (int i = 0; i < program->sections_count; i++) writer->blended |= has_blend(writer, &program->sections[i]);
   writer->spread = request->form.resident && request->form.kind == CB_PROGRAM_CLUSTER;
   if (request->form.near && !writer->base.status)
     writer->base.status = cb_near_plan(&writer->near_bytes, &writer->product, request,
-                                       cb_kept_room(request->form.room, 1), writer->base.diag);
+                                       room_for_slots(writer), writer->base.diag);
   if (writer->near_bytes) cb_product_watch(&writer->product);
   if (request->form.resident && !writer->base.status)
     writer->base.status = request->form.kind == CB_PROGRAM_GRID ? plan_kept(writer) : plan_resident(writer);

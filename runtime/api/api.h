@@ -145,9 +145,22 @@ enum cb_status cb_context_session(struct cbgen_context *context, struct cb_sessi
 enum cb_status cb_solver_binary(const struct cb_session *session, struct cb_cache *cache, const struct cb_text *text,
                                 int is_full, struct cb_compiled *compiled, struct cb_diag *diag);
 
+/* The same with the operator's cache. */
+enum cb_status cb_program_binary(const struct cb_shared *shared, const struct cb_text *text, int is_full,
+                                 struct cb_compiled *compiled, struct cb_diag *diag);
+
 /* The binary of a program's stages: that which comes with the library, else from the operator's cache, or compiled. */
 enum cb_status cb_stages_binary(const struct cb_shared *shared, const struct cb_text *text,
                                 struct cb_compiled *compiled, struct cb_diag *diag);
+
+/* The kernels of the plan's fusions, for those products whose operator's own ones are compiled for its matrix; others,
+ * and those that no text can be made for, stay NULL: product and stage are two then. `transposed`: NULL where the
+ * program has no product with it. */
+struct cb_program;
+struct cb_stages_plan;
+struct cb_fused;
+void cb_stages_fuse(struct cb_fused **fused, const struct cbgen_operator *op, const struct cbgen_operator *transposed,
+                    const struct cb_program *program, const struct cb_stages_plan *plan);
 
 /* The cache, opened when it is first needed. It may be one that is not on, or NULL. */
 struct cb_cache *cb_context_cache(struct cbgen_context *context);

@@ -18,7 +18,7 @@ static enum cb_status check_asked(const cbgen_request *asked, struct cb_diag *di
     return cb_fail(diag, CB_ERR_ARGUMENT, "'transpose' is %d; it is 0 or 1", asked->transpose);
   if ((int)asked->reorder < 0 || asked->reorder > CBGEN_REORDER_UNSYMMETRIC)
     return cb_fail(diag, CB_ERR_ARGUMENT, "'reorder' is %d; it is one of cbgen_reorder", (int)asked->reorder);
-  if ((int)asked->symmetric < 0 || asked->symmetric > CBGEN_UNSYMMETRIC)
+  if ((int)asked->symmetric < 0 || asked->symmetric > CBGEN_HERMITIAN)
     return cb_fail(diag, CB_ERR_ARGUMENT, "'symmetric' is %d; it is one of cbgen_symmetry", (int)asked->symmetric);
   if (asked->device_scalars != 0 && asked->device_scalars != 1)
     return cb_fail(diag, CB_ERR_ARGUMENT, "'device_scalars' is %d; it is 0 or 1", asked->device_scalars);
@@ -64,7 +64,8 @@ static void choose_vectors(struct cb_request *request) {
 static void choose_symmetry(struct cb_request *request) {
   static const enum cb_symmetry_option symmetries[] = {[CBGEN_SYMMETRIC] = CB_SYMMETRIC_ON,
                                                        [CBGEN_SKEW_SYMMETRIC] = CB_SYMMETRIC_SKEW,
-                                                       [CBGEN_UNSYMMETRIC] = CB_SYMMETRIC_OFF};
+                                                       [CBGEN_UNSYMMETRIC] = CB_SYMMETRIC_OFF,
+                                                       [CBGEN_HERMITIAN] = CB_SYMMETRIC_HERMITIAN};
   struct cb_options *options = &request->options;
   if (request->asked.symmetric) options->symmetric = symmetries[request->asked.symmetric];
   if (cb_promises_symmetry(options) && !request->context->has_search) options->search = CB_SEARCH_HOPEFUL;

@@ -186,9 +186,8 @@ enum cb_status cb_solver_binary(const struct cb_session *session, struct cb_cach
   return s;
 }
 
-/* Kept with the operator's. */
-static enum cb_status find_binary(const struct cb_shared *shared, const struct cb_text *text, int is_full,
-                                  struct cb_compiled *compiled, struct cb_diag *diag) {
+enum cb_status cb_program_binary(const struct cb_shared *shared, const struct cb_text *text, int is_full,
+                                 struct cb_compiled *compiled, struct cb_diag *diag) {
   struct cb_cache_options where = {.directory = shared->kept.directory, .limit = shared->kept.limit, .existing = 1};
   struct cb_cache *cache = NULL;
   if (where.directory) cb_cache_open(&cache, &where, NULL);
@@ -243,7 +242,7 @@ static enum cb_status find_fitting(cbgen_solver *solver, const struct cb_program
     const int groups = shape->threads / image->launches[0].threads;
     const int divides = form->kind == CB_PROGRAM_GRID && form->resident && shape->each > 1;
     const int is_full = divides || (groups > 1 && shape->threads > HALF);
-    if (!s) s = find_binary(solver->op->shared, &solver->source, is_full, compiled, diag);
+    if (!s) s = cb_program_binary(solver->op->shared, &solver->source, is_full, compiled, diag);
     if (s || !compiled->spilled_bytes || !is_full) return s;
     if (divides) form->each = shape->each - 1;
     else form->groups = groups - 1;
@@ -279,17 +278,32 @@ static enum cb_status build_form(cbgen_solver *solver, const struct cb_image *im
   return s;
 }
 
-/* What is tried, the fastest by prediction first, and what can be in any case last: with vectors in shared memory, if
- * that is predicted to pay, and with fewer meetings. Returns how many there are. */
-enum { MOST_TRIED = 2 * (CB_PROGRAM_RESIDENT + 1) };
+/* Each form, and before it the same with the matrix in shared memory, if that is predicted to pay. Returns how many
+ * there are then. */
+enum { MOST_PLAIN = 2 * (CB_PROGRAM_RESIDENT + 1), MOST_TRIED = 2 * MOST_PLAIN };
+static int with_matrices(struct cb_program_form forms[MOST_PLAIN], const struct cb_program_form *plain, int plain_count,
+                         const struct cb_program_size *size) {
+  int count = 0;
+  for (int i = 0; i < plain_count; i++) {
+    if (cb_program_matrix_pays(&plain[i], size)) {
+      forms[count] = plain[i];
+      forms[count++].near = 1;
+    }
+    forms[count++] = plain[i];
+  }
+  return count;
+}
+
+/* What is tried, the fastest by prediction first, and what can be in any case last: with vectors or the matrix in
+ * shared memory, if that is predicted to pay, and with fewer meetings. Returns how many there are. */
 static int forms_to_try(const cbgen_solver *solver, const struct cb_program_form *form,
                         const struct cb_program_size *size, struct cb_program_form tried[MOST_TRIED]) {
-  int plain = is_free(solver) ? cb_program_try_resident(tried, form, size) : 0, count = 0;
-  struct cb_program_form forms[CB_PROGRAM_RESIDENT + 1];
-  memcpy(forms, tried, (size_t)plain * sizeof *forms);
-  forms[plain++] = *form;
+  struct cb_program_form plain[CB_PROGRAM_RESIDENT + 1], forms[MOST_PLAIN] = {*form};
+  int plain_count = is_free(solver) ? cb_program_try_resident(plain, form, size) : 0, count = 0;
+  plain[plain_count++] = *form;
+  const int forms_count = is_free(solver) ? with_matrices(forms, plain, plain_count, size) : 1;
   for (int pipelined = is_free(solver) && solver->program->pipelined; pipelined >= 0; pipelined--)
-    for (int i = 0; i < plain; i++) {
+    for (int i = 0; i < forms_count; i++) {
       if (pipelined && !cb_program_pipelining_pays(forms[i].kind, size)) continue;
       tried[count] = forms[i];
       tried[count++].pipelined |= pipelined;
@@ -324,7 +338,7 @@ enum cb_status cb_stages_binary(const struct cb_shared *shared, const struct cb_
     cb_binaries_close(binaries);
     if (!s) return CB_OK;
   }
-  return find_binary(shared, text, 1, compiled, diag);
+  return cb_program_binary(shared, text, 1, compiled, diag);
 }
 
 /* What runs. */
@@ -361,6 +375,7 @@ static enum cb_status build_staged(cbgen_solver *solver, struct cb_diag *diag) {
                                     &sizes, diag);
   if (!s) s = cb_stages_binary(solver->op->shared, &solver->source, &compiled, diag);
   parts.cubin = compiled.cubin;
+  if (!s) cb_stages_fuse(parts.fused, solver->op, NULL, parts.program, &solver->plan);
   if (!s) s = cb_staged_load(&solver->staged, &parts, diag);
   cb_compiled_release(&compiled);
   return s;

@@ -19,7 +19,7 @@ struct work {
   const struct cb_csr *csr;
   struct cb_operator *op;
   struct cb_oracle_types types;
-  int vectors;
+  int vectors, conjugated;
   double beta; /* alpha is 1; beta is 1 where the form adds to Y, whose zeros change nothing when it is checked */
   cb_device_ptr x[CB_DENSE_ORDERS], y[CB_DENSE_ORDERS];
   struct cb_expected *expected; /* of the vectors that are checked */
@@ -39,9 +39,9 @@ static struct cb_dense dense(const struct work *work, cb_device_ptr at, int64_t 
   return (struct cb_dense){at, 1, length};
 }
 
-/* Entry i of vector v: the seeded sequence, one vector behind the other. */
-static double x_element(const struct work *work, int64_t i, int v) {
-  return cb_selftest_x((uint64_t)(v * work->csr->cols + i));
+/* Number i of vector v, of complex entries a part: the seeded sequence, one vector behind the other. */
+static double x_number(const struct work *work, int64_t i, int v) {
+  return cb_selftest_x((uint64_t)(v * cb_type_parts(work->types.vector) * work->csr->cols + i));
 }
 
 static int64_t place(const struct work *work, int64_t length, enum cb_dense_order order, int64_t i, int v) {
@@ -50,7 +50,8 @@ static int64_t place(const struct work *work, int64_t length, enum cb_dense_orde
 
 static enum cb_status make_vectors(struct work *work, struct cb_diag *diag) {
   const struct cb_device *device = work->bench->device;
-  const enum cb_type type = work->types.vector;
+  const enum cb_type type = work->types.vector, part = cb_type_of_part(type);
+  const int parts = cb_type_parts(type);
   const int64_t cols = work->csr->cols, rows = work->csr->rows;
   const size_t size = cb_type_size(type) * (size_t)work->vectors;
   void *host = cb_alloc((size_t)cols + 1, size);
@@ -59,7 +60,9 @@ static enum cb_status make_vectors(struct work *work, struct cb_diag *diag) {
 #pragma omp parallel for schedule(static)
     for (int64_t i = 0; i < cols; i++)
       for (int v = 0; v < work->vectors; v++)
-        cb_real_set(host, type, place(work, cols, (enum cb_dense_order)order, i, v), x_element(work, i, v));
+        for (int p = 0; p < parts; p++)
+          cb_real_set(host, part, parts * place(work, cols, (enum cb_dense_order)order, i, v) + p,
+                      x_number(work, parts * i + p, v));
     s = cb_device_alloc(device, &work->x[order], ((size_t)cols + 1) * size, "X", diag);
     if (!s) s = cb_device_upload(device, work->x[order], host, (size_t)cols * size, "X", diag);
     if (!s) s = cb_device_alloc(device, &work->y[order], ((size_t)rows + 1) * size, "Y", diag);
@@ -125,6 +128,7 @@ static enum cb_status make_operator(struct work *work, struct cb_many_result *re
   if (!s) {
     work->types = cb_oracle_types_of(made.plan);
     work->beta = made.plan->form == CB_FORM_ADD;
+    work->conjugated = made.plan->conjugated;
     s = note_plan(result, work, &made, diag);
   }
   cb_made_release(&made);
@@ -140,15 +144,16 @@ static int is_checked(const struct work *work, int v) {
 }
 
 static enum cb_status expect(struct work *work, struct cb_many_result *result, struct cb_diag *diag) {
-  const int64_t cols = work->csr->cols;
-  double *x = cb_alloc((size_t)cols + 1, sizeof *x);
+  const int64_t numbers = cb_type_parts(work->types.vector) * work->csr->cols;
+  const enum cb_type part = cb_type_of_part(work->types.vector);
+  double *x = cb_alloc((size_t)numbers + 1, sizeof *x);
   work->expected = cb_calloc((size_t)work->vectors, sizeof *work->expected);
-  enum cb_status s = x && work->expected ? CB_OK : cb_fail_memory(diag, "the oracle's vectors", (uint64_t)cols * 8);
+  enum cb_status s = x && work->expected ? CB_OK : cb_fail_memory(diag, "the oracle's vectors", (uint64_t)numbers * 8);
   for (int v = 0; v < work->vectors && !s; v++) {
     if (!is_checked(work, v)) continue;
 #pragma omp parallel for schedule(static)
-    for (int64_t i = 0; i < cols; i++) x[i] = cb_real_round(x_element(work, i, v), work->types.vector);
-    const struct cb_product product = {.types = work->types, .x = x, .alpha = 1};
+    for (int64_t i = 0; i < numbers; i++) x[i] = cb_real_round(x_number(work, i, v), part);
+    const struct cb_product product = {.types = work->types, .x = x, .alpha = 1, .conjugated = work->conjugated};
     s = cb_oracle_multiply(&work->expected[v], work->csr, &product, diag);
     result->checked++;
   }
@@ -177,9 +182,10 @@ static enum cb_status enqueue(void *user, struct CUstream_st *stream, struct cb_
 
 /* Column v of Y. */
 static void take_vector(const struct work *work, const void *all, enum cb_dense_order order, int v, void *y) {
-  const enum cb_type type = work->types.vector;
+  const size_t size = cb_type_size(work->types.vector);
   for (int64_t i = 0; i < work->csr->rows; i++)
-    cb_real_set(y, type, i, cb_real_get(all, type, place(work, work->csr->rows, order, i, v)));
+    memcpy((char *)y + (size_t)i * size,
+           (const char *)all + (size_t)place(work, work->csr->rows, order, i, v) * size, size);
 }
 
 /* All bits of Y are set before, a NaN, so that what is never written shows; zeros where the product adds to it. */
@@ -224,7 +230,9 @@ static void list_baselines(struct cb_many_result *result, struct work *work) {
   struct cb_diag diag = {0};
   const struct cb_types types = {work->types.matrix, work->types.vector, work->types.sum};
   enum cb_status s = CB_ERR_MISSING;
-  if (work->bench->cusparse)
+  if (work->conjugated)
+    snprintf(diag.message, sizeof diag.message, "cuSPARSE conjugates nothing that it does not transpose");
+  else if (work->bench->cusparse)
     s = cb_spmm_open(&work->spmm, work->bench->cusparse, work->csr, cb_baseline_types(types), work->vectors, work->x,
                      work->y, &diag);
   else snprintf(diag.message, sizeof diag.message, "%s", work->bench->missing);

@@ -36,18 +36,19 @@ struct cb_spmm {
   struct entry entries[CB_SPMM_KINDS];
 };
 
-struct scalar {
-  double wide;
-  float narrow;
+struct scalar { /* of complex types both parts */
+  double wide[2];
+  float narrow[2];
 };
 
 static const void *scalar_of(const struct cb_spmm *spmm, const struct scalar *scalar) {
-  return spmm->is_single ? (const void *)&scalar->narrow : &scalar->wide;
+  return spmm->is_single ? (const void *)scalar->narrow : scalar->wide;
 }
 
 static unsigned cuda_type(enum cb_type type) {
   static const unsigned types[] = {
-      [CB_F64] = CB_CUDA_R_64F, [CB_F32] = CB_CUDA_R_32F, [CB_F16] = CB_CUDA_R_16F, [CB_BF16] = CB_CUDA_R_16BF};
+      [CB_F64] = CB_CUDA_R_64F, [CB_F32] = CB_CUDA_R_32F, [CB_F16] = CB_CUDA_R_16F, [CB_BF16] = CB_CUDA_R_16BF,
+                                   [CB_C128] = CB_CUDA_C_64F, [CB_C64] = CB_CUDA_C_32F};
   return types[type];
 }
 
@@ -102,7 +103,7 @@ static enum cb_status prepare(struct cb_spmm *spmm, int number, struct cb_diag *
   struct cusparseContext *handle = cb_cusparse_handle(spmm->cusparse);
   const struct cb_device *device = cb_cusparse_device(spmm->cusparse);
   struct entry *entry = &spmm->entries[number];
-  const struct scalar one = {1, 1}, zero = {0, 0};
+  const struct scalar one = {{1}, {1}}, zero = {{0}, {0}};
   const void *const alpha = scalar_of(spmm, &one), *const beta = scalar_of(spmm, &zero);
   const unsigned plain = CB_CUSPARSE_NON_TRANSPOSE;
   const double start = cb_seconds();
@@ -151,7 +152,7 @@ enum cb_status cb_spmm_open(struct cb_spmm **out, struct cb_cusparse *cusparse, 
                            .x_type = cuda_type(types.x),
                            .y_type = cuda_type(types.y),
                            .sum_type = cuda_type(types.sum),
-                           .is_single = types.sum == CB_F32,
+                           .is_single = cb_type_of_part(types.sum) == CB_F32,
                            .rows = csr->rows,
                            .cols = csr->cols,
                            .nnz = csr->nnz};
@@ -188,7 +189,7 @@ enum cb_status cb_spmm_multiply(struct cb_spmm *spmm, int number, double alpha, 
                                 struct cb_diag *diag) {
   const struct kind *kind = &kinds[number];
   const struct entry *entry = &spmm->entries[number];
-  const struct scalar a = {alpha, (float)alpha}, b = {beta, (float)beta};
+  const struct scalar a = {{alpha}, {(float)alpha}}, b = {{beta}, {(float)beta}};
   const enum cb_status s = cb_cusparse_set_stream(spmm->cusparse, stream, diag);
   if (s) return s;
   return cb_cusparse_check(

@@ -93,14 +93,17 @@ int64_t cb_pairs_bytes(const struct cb_pairs *pairs) { return pairs ? pairs->byt
 enum cb_status cb_pairs_compare(const struct cb_pairs *pairs, enum cb_type given, cb_device_ptr values,
                                 struct CUstream_st *stream, struct cb_diag *diag) {
   if (!pairs) return CB_OK;
-  const size_t size = cb_type_size(given);
+  const int parts = cb_type_is_complex(given) ? 2 : 1;
+  const size_t size = cb_type_size(given) / (size_t)parts;
   const char *name = size == 8   ? "cbgen_compare_pairs_64"
                      : size == 4 ? "cbgen_compare_pairs_32"
                                  : "cbgen_compare_pairs_16";
   cb_device_ptr narrow = pairs->wide ? 0 : pairs->numbers, wide = pairs->wide ? pairs->numbers : 0, odd = pairs->odd;
-  uint64_t flip = pairs->symmetry == CB_SYMMETRIC_SKEW ? UINT64_C(1) << (8 * size - 1) : 0;
-  int64_t count = pairs->count;
-  void *parameters[] = {&values, &narrow, &wide, &count, &flip, &odd};
+  const uint64_t sign = UINT64_C(1) << (8 * size - 1);
+  uint64_t flip = pairs->symmetry == CB_SYMMETRIC_SKEW ? sign : 0;
+  uint64_t flip_imaginary = pairs->symmetry == CB_SYMMETRIC_ON ? 0 : sign;
+  int64_t count = pairs->count, numbers = parts;
+  void *parameters[] = {&values, &narrow, &wide, &count, &numbers, &flip, &flip_imaginary, &odd};
   return cb_kernels_launch_named(pairs->kernels, name, count, stream, parameters, diag);
 }
 
@@ -113,6 +116,6 @@ enum cb_status cb_pairs_outcome(const struct cb_pairs *pairs, struct CUstream_st
   if (!s) s = cb_device_download(device, &odd, pairs->odd, sizeof odd, "the comparison of values", diag);
   if (!s && odd) s = cb_device_fill(device, pairs->odd, 0, sizeof odd, diag);
   if (s || !odd) return s;
-  return cb_fail(diag, CB_ERR_WRONG, "values are not %ssymmetric, as option 'symmetric' promises",
-                 pairs->symmetry == CB_SYMMETRIC_SKEW ? "skew-" : "");
+  return cb_fail(diag, CB_ERR_WRONG, "values are not %s, as option 'symmetric' promises",
+                 cb_symmetry_word(pairs->symmetry));
 }

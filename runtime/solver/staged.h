@@ -8,6 +8,7 @@
 
 #include "codegen/program/stages.h"
 #include "runtime/operator/operator.h"
+#include "runtime/solver/fused.h"
 #include "runtime/solver/solver.h"
 
 struct cb_staged;
@@ -20,11 +21,13 @@ typedef int (*cb_progress)(void *user, int iterations, double residual, const vo
 
 struct cb_staged_parts {
   const struct cb_device *device;
-  struct cb_operator *op; /* a handle of the solver's own, which outlives it; its launches do not overlap from now on */
+  struct cb_operator *op; /* a handle of the solver's own, which outlives it */
   struct cb_operator *transposed; /* likewise, of a program that multiplies with the transposed matrix; else NULL */
   const struct cb_program *program;
   const struct cb_stages_plan *plan;
   const void *cubin;      /* of the plan's text */
+  struct cb_fused *fused[CB_MOST_FUSIONS]; /* of the plan's fusions; NULL: product and stage are two. The solver's, even
+                                            * if it is not loaded */
   enum cb_type vector, sum;
   cb_device_ptr given;    /* the third vector that the program is given, if there is one */
   cb_preconditioner precondition;

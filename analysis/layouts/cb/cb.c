@@ -150,7 +150,7 @@ static void predict_sectors(struct cb_region_builder *builder, const struct cb_r
   struct cb_diag diag = {0};
   const struct gathers gathers = {state, restore, builder->work.part.csr->cols};
   builder->region.blocks = state->runs.count / cb_runs_per_block(state);
-  builder->region.blocks_per_sm = choose_blocks_per_sm(state);
+  builder->region.blocks_per_sm = cb_region_blocks_for(builder, choose_blocks_per_sm(state));
   if (cb_sectors_predict(builder, &gathers, visit_sectors, &diag)) builder->failed = 1;
 }
 
@@ -713,7 +713,7 @@ static void build_region(struct cb_region_builder *builder, struct cb_runs *stat
   /* Lanes work together, so a thread has all vectors of a pass. COO runs leave no shared memory for a second one. */
   builder->region.takes_vectors = 2 * builder->region.static_shared <= CB_STATIC_SHARED;
   builder->region.thread_rows = state->format_blocks[CB_DENSE] ? CB_PANEL_ROWS / 2 : 0;
-  builder->region.blocks_per_sm = choose_blocks_per_sm(state);
+  builder->region.blocks_per_sm = cb_region_blocks_for(builder, choose_blocks_per_sm(state));
   build_facts(builder, state);
   predict(builder, state);
 }

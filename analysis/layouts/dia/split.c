@@ -3,6 +3,8 @@
 #include "analysis/layouts/dia/options.h"
 
 #include "analysis/diagonals.h"
+#include "analysis/stretches.h"
+#include "base/integers.h"
 #include "base/memory.h"
 
 static void release_diagonals(void *set) {
@@ -21,6 +23,29 @@ static enum cb_status divide_remote(const struct cb_csr *csr, const struct cb_di
                  "are not on the host", (long long)nonzeros, (long long)csr->nnz);
 }
 
+/* Whether a few rows in the middle are on more diagonals than may be chosen: then not all nonzeros are on chosen ones.
+ * Only where row pointers are here, and so all columns near. */
+static enum cb_status look_at_few(const struct cb_csr *csr, int64_t most, struct cb_diag *diag) {
+  enum { FEW = 1 << 10, MOST = 64 };
+  int32_t columns[FEW];
+  int64_t seen[MOST], count = 0, row = csr->rows / 2;
+  if (!csr->row_ptr || most > MOST || cb_csr_row(csr, row) == csr->nnz) return CB_OK;
+  const int64_t first = cb_csr_row(csr, row), length = cb_smaller(FEW, csr->nnz - first);
+  const struct cb_stretch stretch = {first, length};
+  const enum cb_status s = csr->remote->fetch(csr->remote->user, &stretch, 1, columns, diag);
+  for (int64_t k = 0; k < length && !s; k++) {
+    int64_t at = 0;
+    while (first + k >= cb_csr_row(csr, row + 1)) row++;
+    while (at < count && seen[at] != columns[k] - row) at++;
+    if (at < count) continue;
+    if (count == most)
+      return cb_fail(diag, CB_ERR_LIMIT, "its nonzeros are on more than %lld diagonals, and the others' columns are not on "
+                     "the host", (long long)most);
+    seen[count++] = columns[k] - row;
+  }
+  return s;
+}
+
 /* Part 0: nonzeros on populated diagonals, which are handed to its layout; part 1: the others. */
 static enum cb_status divide_diagonals(const struct cb_part *part, const struct cb_options *options,
                                        const struct cb_target *target, struct cb_division *division,
@@ -31,7 +56,8 @@ static enum cb_status divide_diagonals(const struct cb_part *part, const struct 
   (void)target;
   if (!chosen) return cb_fail_memory(diag, "diagonals", sizeof *chosen);
   division->found[0] = (struct cb_found){CB_FOUND_DIAGONALS, chosen, release_diagonals};
-  enum cb_status s = cb_diagonals_choose(chosen, csr, settings[DIA_FILL], settings[DIA_MOST], diag);
+  enum cb_status s = csr->remote ? look_at_few(csr, settings[DIA_MOST], diag) : CB_OK;
+  if (!s) s = cb_diagonals_choose(chosen, csr, settings[DIA_FILL], settings[DIA_MOST], diag);
   if (!s && csr->remote) s = divide_remote(csr, chosen, division, diag);
   if (s) return s;
 #pragma omp parallel for schedule(static)

@@ -76,12 +76,12 @@ static int64_t chunks(const struct state *state) {
   return WARPS * tiles(state);
 }
 
-/* Nonzeros per lane: few while that keeps all multiprocessors busy with several thread blocks each. */
-static int choose_items(const struct cb_csr *csr, const int64_t *settings,
-                        const struct cb_target *target) {
-  if (settings[MERGE_ITEMS]) return (int)settings[MERGE_ITEMS];
-  const int64_t share = csr->nnz / (THREADS * (int64_t)target->multiprocessors);
-  return share <= 12 ? 3 : share <= 28 ? 5 : 7;
+/* Nonzeros per lane: few while that keeps all multiprocessors busy with several thread blocks each; fewer of two
+ * doubles, whose registers cost thread blocks. */
+static int choose_items(const struct cb_csr *csr, const struct cb_region_builder *builder) {
+  if (builder->settings[MERGE_ITEMS]) return (int)builder->settings[MERGE_ITEMS];
+  const int64_t share = csr->nnz / (THREADS * (int64_t)builder->target->multiprocessors);
+  return share <= 12 ? 3 : share <= 28 || cb_region_is_wide(builder) ? 5 : 7;
 }
 
 /* ---- units: needs items; adds them, but not yet where slots of tiles begin */
@@ -491,7 +491,7 @@ static int choose_blocks_per_sm(const struct cb_region_builder *builder, const s
   enum { LOOK_UP = 3 };
   const int meanwhile = state->padded && state->long_units ? LOOK_UP : 0;
   const int64_t words = state->items * (1 + (int64_t)cb_type_size(builder->sum_type) / 4) + meanwhile;
-  return words <= 21 ? 6 : words <= 27 ? 5 : 4;
+  return words <= 21 ? 6 : words <= 27 && !cb_region_is_wide(builder) ? 5 : 4;
 }
 
 /* One text for tiles, with or without empty rows; one for tiles beside long rows, cut or not. */
@@ -592,7 +592,7 @@ static enum cb_status merge_plan(struct cb_region_builder *builder, struct cb_di
   if (s) return s;
   state->csr = csr;
   state->own_rows = builder->own_rows;
-  state->items = choose_items(csr, builder->settings, builder->target);
+  state->items = choose_items(csr, builder);
   if (!add_long_rows(state, builder->settings) || !add_tiles(state))
     return cb_fail_memory(diag, "tiles", (uint64_t)csr->nnz / (uint64_t)tile_size(state) * sizeof *state->unit);
   place_tiles(state, builder->settings);
@@ -640,7 +640,6 @@ const struct cb_layout cb_layout_merge = {
     .recipes = cb_merge_recipes,
     .plan = merge_plan,
     .has_family = 1,
-    .takes_complex = 1,
     .visit = merge_visit,
     .unit = "thread block",
     .block_of = block_of,

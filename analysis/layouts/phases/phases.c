@@ -584,7 +584,6 @@ const struct cb_layout cb_layout_phases = {
     .plan = phases_plan,
     .has_family = 1,
     .visit = phases_visit,
-    .takes_complex = 1,
     .unit = "row block",
     .block_of = block_of,
     .count_loads = count_loads,

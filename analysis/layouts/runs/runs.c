@@ -135,7 +135,7 @@ static void build_region(struct cb_region_builder *builder, const struct state *
   builder->region.blocks = cb_divide_up(state->slices, WARPS);
   builder->region.block_rows = BLOCK_ROWS;
   builder->region.row_threads = ROW_LANES;
-  builder->region.blocks_per_sm = 6; /* 40 registers: enough for a batch's loads */
+  builder->region.blocks_per_sm = cb_region_blocks_for(builder, 6); /* 40 registers: enough for a batch's loads */
 }
 
 /* ---- prediction */
@@ -223,7 +223,6 @@ const struct cb_layout cb_layout_runs = {
     .recipes = no_recipes,
     .plan = runs_plan,
     .visit = runs_visit,
-    .takes_complex = 1,
     .unit = "slice",
     .most_rows = INT32_MAX - 8192, /* those of a whole thread block included */
 };

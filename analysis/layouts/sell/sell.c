@@ -109,10 +109,12 @@ static int choose_lanes(const struct cb_csr *csr, const int64_t *settings, const
   return lanes;
 }
 
-/* Two where rows are long enough that padding them costs little: half the loads. */
-static int choose_vector(const struct state *state, const int64_t *settings) {
+/* Two where rows are long enough that padding them costs little: half the loads. Complex numbers stay alone: a band of
+ * 16 in a row takes 41.6 us, by two 48.6, and of floats 22.6 and 23.6. */
+static int choose_vector(const struct state *state, const struct cb_region_builder *builder) {
   enum { LONG = 12 };
-  if (settings[SELL_VECTOR]) return (int)settings[SELL_VECTOR];
+  if (builder->settings[SELL_VECTOR]) return (int)builder->settings[SELL_VECTOR];
+  if (cb_type_is_complex(builder->sum_type)) return 1;
   return state->csr->nnz / state->csr->rows >= (int64_t)LONG * state->lanes ? 2 : 1;
 }
 
@@ -122,18 +124,29 @@ static int64_t row_length(const void *state, int64_t row) {
   return cb_csr_row_length(((const struct state *)state)->csr, row);
 }
 
-static int32_t *sorted_rows(const struct state *state, struct cb_arena *arena, int64_t local_rows) {
-  return cb_sorted_rows(arena, state->csr->rows, local_rows, CB_MOST_LENGTH, row_length, state);
+static int32_t *sorted_rows(const struct state *state, struct cb_arena *arena) {
+  return cb_sorted_rows(arena, state->csr->rows, state->csr->rows, CB_MOST_LENGTH, row_length, state);
+}
+
+/* These, and padding behind them. */
+static void take_order(struct state *state, const int32_t *sorted) {
+  const int64_t rows = state->csr->rows;
+  state->row = cb_arena_alloc(&state->arena, (size_t)state->local_rows, sizeof *state->row);
+  if (!state->row) return;
+  memcpy(state->row, sorted, (size_t)rows * sizeof *sorted);
+  for (int64_t i = rows; i < state->local_rows; i++) state->row[i] = (int32_t)rows;
 }
 
 /* ---- steps: needs slices and the order; adds first_step, steps, longest */
 
-/* Those of its longest local row: whole vectors. */
+/* Those of its longest local row: whole vectors. In order of length that is the first one, unless it is so long that
+ * longer ones count alike. */
 static int64_t steps_of_slice(const void *user, int64_t slice) {
   const struct state *state = user;
   const int64_t first = slice_first(state, slice), local_rows = slice_local_rows(state, slice);
-  int64_t length = 0;
-  for (int64_t i = 0; i < local_rows; i++) length = cb_larger(length, length_at(state, first + i));
+  int64_t length = length_at(state, first);
+  const int is_longest = state->sorted && length < CB_MOST_LENGTH;
+  for (int64_t i = 1; i < local_rows && !is_longest; i++) length = cb_larger(length, length_at(state, first + i));
   return cb_divide_up(length, slice_lanes(state, slice) * state->vector) * state->vector;
 }
 
@@ -221,14 +234,13 @@ static void fill_windows(struct state *state, const int32_t *sorted, int64_t win
   }
 }
 
-static void make_slices(struct state *state) {
+static void make_slices(struct state *state, const int32_t *sorted) {
   const int64_t rows = state->csr->rows, windows = cb_divide_up(rows, CB_WINDOW);
   struct cb_arena scratch = {0};
   int64_t count = 0, segments = 0;
-  const int32_t *sorted = sorted_rows(state, &scratch, rows);
   const int32_t *split = cb_rows_where(&scratch, rows, is_split, state, &count);
   struct extent *at = cb_arena_alloc(&scratch, (size_t)windows + 1, sizeof *at);
-  if (sorted && split && at) {
+  if (split && at) {
     for (int64_t i = 0; i < count; i++) segments += cb_divide_up(row_length(state, split[i]), state->segment);
     count_windows(state, sorted, segments, windows, at);
     if (alloc_slices(state, segments, at[windows])) {
@@ -266,7 +278,8 @@ static int end_trial(struct state *state, struct state *trial, int better) {
 }
 
 /* The same rows sorted within windows, perhaps with varied lanes. */
-static int try_sorted(struct state *state, const struct cb_target *target, int varied, int force) {
+static int try_sorted(struct state *state, const int32_t *sorted, const struct cb_target *target, int varied,
+                      int force) {
   const int64_t share = state->csr->nnz / (16 * LANES * (int64_t)target->multiprocessors);
   struct state trial = {.csr = state->csr,
                         .equal = varied ? -1 : state->equal,
@@ -279,8 +292,8 @@ static int try_sorted(struct state *state, const struct cb_target *target, int v
   while (trial.target < 2 * MOST_BATCH && trial.target < share) trial.target *= 2;
   trial.segment = trial.target * 2 * LANES;
   set_slices(&trial);
-  if (varied) make_slices(&trial);
-  else trial.row = sorted_rows(&trial, &trial.arena, trial.local_rows);
+  if (varied) make_slices(&trial, sorted);
+  else take_order(&trial, sorted);
   count_steps(&trial);
   return end_trial(state, &trial, force || slices_ns(&trial, target) < slices_ns(state, target));
 }
@@ -294,13 +307,17 @@ static int cut_slices(struct state *state, const struct cb_region_builder *build
   state->slot_bytes = builder->value_bytes + COLUMN_BYTES;
   state->equal = cb_equal_length(csr->rows, row_length, state);
   state->lanes = choose_lanes(csr, settings, builder->target);
-  state->vector = choose_vector(state, settings);
+  state->vector = choose_vector(state, builder);
   set_slices(state);
   count_steps(state);
-  if (sort == CB_ON || (sort == CB_AUTO && state->equal < 0))
-    good = try_sorted(state, builder->target, 0, sort == CB_ON);
-  if (good && (vary == CB_ON || (vary == CB_AUTO && !settings[SELL_LANES])))
-    good = try_sorted(state, builder->target, 1, vary == CB_ON);
+  const int sorts = sort == CB_ON || (sort == CB_AUTO && state->equal < 0);
+  const int varies = vary == CB_ON || (vary == CB_AUTO && !settings[SELL_LANES]);
+  struct cb_arena scratch = {0};
+  const int32_t *sorted = sorts || varies ? sorted_rows(state, &scratch) : NULL;
+  if (sorts || varies) good = sorted != NULL;
+  if (good && sorts) good = try_sorted(state, sorted, builder->target, 0, sort == CB_ON);
+  if (good && varies) good = try_sorted(state, sorted, builder->target, 1, vary == CB_ON);
+  cb_arena_release(&scratch);
   return good && !state->arena.failed;
 }
 
@@ -494,9 +511,11 @@ static void build_batches(struct cb_region_builder *builder, const struct state 
     cb_region_structure(builder, "kVector", state->vector,
                         "plan: neighbouring nonzeros of a row that a lane loads at once");
   if (state->longest > batch) cb_region_section(builder, "more");
-  /* 32 or 40 registers, enough for a batch's loads; full multiprocessors where 32 are. 48 where lanes are by slice */
+  /* 32 or 40 registers, enough for a batch's loads; full multiprocessors where 32 are. 48 where lanes are by slice, and
+   * of two doubles */
   const int is_large = state->varied && batch > LARGE_BATCH && builder->sum_type == CB_F64;
-  builder->region.blocks_per_sm = batch <= SMALL_BATCH ? 8 : is_large ? 5 : 6;
+  const int is_wide = cb_region_is_wide(builder);
+  builder->region.blocks_per_sm = batch <= SMALL_BATCH && !is_wide ? 8 : is_large || is_wide ? 5 : 6;
 }
 
 /* One text for all orders, lengths and ends of rows. Batches are of 2, 4, 6 or 8 steps, whose registers are those of
@@ -622,7 +641,6 @@ const struct cb_layout cb_layout_sell = {
     .recipes = cb_sell_recipes,
     .plan = sell_plan,
     .has_family = 1,
-    .takes_complex = 1,
     .visit = sell_visit,
     .unit = "slice",
     .block_of = block_of,

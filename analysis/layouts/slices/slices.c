@@ -284,7 +284,8 @@ static void build_region(struct cb_region_builder *builder, const struct state *
   builder->region.block_rows = state->scattered ? 0 : BLOCK_ROWS * state->repeats;
   builder->region.row_threads = state->scattered ? 0 : 1;
   /* 32 or 40 registers: enough for a batch's loads; full multiprocessors where 32 are */
-  builder->region.blocks_per_sm = narrow ? 8 : state->repeats > 1 && builder->sum_type == CB_F64 ? 5 : 6;
+  builder->region.blocks_per_sm =
+      cb_region_blocks_for(builder, narrow ? 8 : state->repeats > 1 && builder->sum_type == CB_F64 ? 5 : 6);
 }
 
 /* ---- prediction */
@@ -381,7 +382,6 @@ const struct cb_layout cb_layout_slices = {
     .least = {.percent = CB_COST_SLICES_PERCENT},
     .plan = slices_plan,
     .visit = slices_visit,
-    .takes_complex = 1,
     .unit = "slice",
     .block_of = block_of,
     .most_rows = MOST,

@@ -339,7 +339,7 @@ static void build_units(struct cb_region_builder *builder, const struct state *s
                                : units->panel[u] >= state->census->panels;
   if (guarded) cb_region_section(builder, "guarded");
   builder->region.blocks = units->units / CB_TILE_WARPS;
-  builder->region.blocks_per_sm = BLOCKS_PER_SM;
+  builder->region.blocks_per_sm = cb_region_blocks_for(builder, BLOCKS_PER_SM);
 }
 
 static void build_facts(struct cb_region_builder *builder, const struct state *state) {

@@ -91,31 +91,29 @@
  *
  * These drift away from what they stand for, further than those of "cg". So now and then, and where the residual by the
  * recurrence is small enough to end, the true one is computed (section 3). While the difference is small beside it, the
- * iteration goes on as it was. Else it begins anew from x, of which the true residual is as small as "cg" has it after
- * so many beginnings as that takes: unless the last one did not make it half as long, which is as far as x can come.
+ * iteration goes on as it was. Else it goes on as "cg" does (section 4), from x, its true residual and the direction that
+ * there is, so that little of what has been learnt is lost; with a meeting more, as only few iterations are left then.
  *
- * `off`: the square of the difference. `slope`: p^T A p of the next direction. `best`: the square of the true residual
- * at the last beginning. `age`: iterations since the last look. `keep`: 1 if the recurrences go on. */
+ * `off`: the square of the difference. `slope`: p^T A p of the next direction. `age`: iterations since the last look.
+ * `keep`: 1 if the recurrences go on. `turn`: what of the direction goes on. */
 #define LOOK                                                                                                     \
   "in rr, limit, slope; inout age; out go; age = age + 1; go = rr > limit ? (slope > 0 ? (age < 128 ? 0 : 1) : 1) : 1;"
 #define END_OR_GO_ON                                                                                             \
-  "in rr, limit, slope, actual, off, best; out stop, keep;"                                                      \
-  "exact = off <= actual / 100 ? 1 : 0; stuck = actual > best / 4 ? 1 : 0;"                                      \
-  "there = actual <= 1.21 * limit ? 1 : stuck; broken = slope - slope == 0 ? 3 : 4;"                             \
-  "failed = exact == 1 ? (slope > 0 ? 0 : broken) : 0; far = stuck == 1 ? (rr < actual ? 1 : 0) : 0;"            \
-  "stop = actual - actual == 0 ? (rr <= limit ? there : failed) : 4;"                                            \
-  "keep = rr <= limit ? 0 : (slope > 0 ? max(exact, far) : 0);"
+  "in rr, limit, slope, actual, off, beta; out stop, keep, turn;"                                                \
+  "exact = off <= actual / 100 ? 1 : 0; broken = slope - slope == 0 ? 3 : 4;"                                    \
+  "failed = exact == 1 ? (slope > 0 ? 0 : broken) : 0;"                                                          \
+  "stop = actual - actual == 0 ? (rr <= limit ? (actual <= 1.21 * limit ? 1 : 0) : failed) : 4;"                 \
+  "keep = rr <= limit ? 0 : (slope > 0 ? exact : 0); turn = slope > 0 ? beta : 0;"
 #define PIPELINED(given_diagonal, own_diagonal, first, of_d, of_q, of_r, of_w)                                   \
   {                                                                                                              \
     .name = "cg", .parameters = {"relative", "absolute"}, .given = {"b", "x", given_diagonal},                   \
-    .work = {"r", "m", "made", "q", "p", "s", "v", "w", own_diagonal}, .is_real = 1, .sections_count = 5,        \
+    .work = {"r", "m", "made", "q", "p", "s", "v", "w", own_diagonal}, .is_real = 1, .sections_count = 6,        \
     .sections = {                                                                                                \
         {.from = "x",                                                                                            \
          .to = "q",                                                                                              \
          .steps = {STEP(ROWS, "in b, q" first "; out r, m, p, s, v; r = b - q; m = " of_r "; p = 0; s = 0;"      \
                               "v = 0; rr = dot(r, r); bb = dot(b, b);"),                                         \
                    STEP(SCALARS, LIMIT),                                                                         \
-                   STEP(SCALARS, "in rr; out best; best = rr;"),                                                 \
                    STEP(NOTE, "rr"),                                                                             \
                    STEP(STOP, STOP_WHEN_CONVERGED),                                                              \
                    STEP(MOST, NULL)},                                                                            \
@@ -150,13 +148,25 @@
          .steps = {STEP(ROWS, "in b, q, r; t = b - q; e = t - r; actual = dot(t, t); off = dot(e, e);"),         \
                    STEP(STOP, END_OR_GO_ON),                                                                     \
                    STEP(MOST, NULL),                                                                             \
-                   STEP(SCALARS, "in keep, actual; inout best; out age; age = 0;"                                \
-                                 "best = keep > 0 ? best : actual;"),                                            \
-                   STEP(ROWS, "in b, q, w" of_d "; inout r, p, s, v; out m; scalar keep; r = keep > 0 ? r : b - q;" \
-                              "p = keep > 0 ? p : 0; s = keep > 0 ? s : 0; v = keep > 0 ? v : 0;"                \
-                              "m = keep > 0 ? " of_w " : " of_r ";"),                                            \
+                   STEP(SCALARS, "out age; age = 0;"),                                                           \
+                   STEP(ROWS, "in b, q, w, p" of_d "; inout r; out m; scalar keep, turn; r = keep > 0 ? r : b - q;" \
+                              "m = keep > 0 ? " of_w " : fma(turn, p, " of_r "); gamma = dot(r, " of_r ");"),    \
                    GO("in keep; out go; go = keep;", 2)},                                                        \
-         .next = 1},                                                                                             \
+         .next = 4},                                                                                             \
+        {.from = "m",                                                                                            \
+         .to = "q",                                                                                              \
+         .sums = "in m, q; pq = dot(m, q);",                                                                     \
+         .steps = {STEP(STOP, "in pq; out stop; stop = pq > 0 ? 0 : (pq - pq == 0 ? 3 : 4);"),                   \
+                   STEP(SCALARS, "in gamma, pq; out alpha, last; alpha = gamma / pq; last = gamma;"),            \
+                   STEP(ROWS, "in q, m" of_d "; inout x, r; scalar alpha; x = fma(alpha, m, x);"                 \
+                              "r = fma(-alpha, q, r); gamma = dot(r, " of_r "); rr = dot(r, r);"),               \
+                   STEP(COUNT, NULL),                                                                            \
+                   STEP(NOTE, "rr"),                                                                             \
+                   STEP(STOP, STOP_WHEN_CONVERGED),                                                              \
+                   STEP(MOST, NULL),                                                                             \
+                   STEP(SCALARS, "in gamma, last; out beta; beta = gamma / last;"),                              \
+                   STEP(ROWS, "in r" of_d "; inout m; scalar beta; m = fma(beta, m, " of_r ");")},               \
+         .next = 4},                                                                                             \
         LAST("q")}                                                                                               \
   }
 

@@ -78,6 +78,7 @@ class Symmetry(IntEnum):
     SYMMETRIC = 1
     SKEW_SYMMETRIC = 2
     UNSYMMETRIC = 3
+    HERMITIAN = 4
 
 
 class CacheResult(IntEnum):

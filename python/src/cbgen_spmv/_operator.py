@@ -34,7 +34,7 @@ else:
 
 VALUES = {each.name.lower(): each for each in _abi.Values}
 SYMMETRIC = {None: _abi.Symmetry.SYMMETRY_OPTION, True: _abi.Symmetry.SYMMETRIC, "skew": _abi.Symmetry.SKEW_SYMMETRIC,
-             False: _abi.Symmetry.UNSYMMETRIC}
+             "hermitian": _abi.Symmetry.HERMITIAN, False: _abi.Symmetry.UNSYMMETRIC}
 SPECIALISE = {each.name.lower(): each for each in _abi.Specialise}
 REORDER = {each.name.lower(): each for each in _abi.Reorder}
 Path = Union[str, "os.PathLike[str]"]
@@ -697,9 +697,9 @@ def compile(matrix: Any, *, expected_products: int = 0, values: str = "stored", 
         `A.permutation()` tells, in which products find what they need of x nearer together; "none": as the matrix has
         rows and columns.
     symmetric: True: the matrix is its transpose bit by bit, and stays so when values are renewed, so that half of it is
-        stored where that is faster; its lower triangle counts. "skew": the same with the other sign. False: nothing is
-        looked for. None: fixed values are looked at. `Context({"check-symmetry": "on"})` and `check_symmetry` find values
-        that break the promise.
+        stored where that is faster; its lower triangle counts. "skew": the same with the other sign; "hermitian": with
+        conjugated values. False: nothing is looked for. None: fixed values are looked at.
+        `Context({"check-symmetry": "on"})` and `check_symmetry` find values that break the promise.
     split: store each value, a float64, as a float32, its head, and what that lacks of it: nothing is lost, and
         `multiply_heads` reads heads alone. Values are 0 or of a size from 2^-126 to 3.4e38.
 
@@ -713,8 +713,8 @@ def compile(matrix: Any, *, expected_products: int = 0, values: str = "stored", 
         raise ValueError(f"reorder={reorder!r}; it is 'none', 'symmetric' or 'unsymmetric'")
     if vectors < 1:
         raise ValueError(f"vectors={vectors!r}; it is 1 or more")
-    if not any(symmetric is known or symmetric == known == "skew" for known in SYMMETRIC):
-        raise ValueError(f"symmetric={symmetric!r}; it is None, True, False or 'skew'")
+    if not any(symmetric is known or (isinstance(known, str) and symmetric == known) for known in SYMMETRIC):
+        raise ValueError(f"symmetric={symmetric!r}; it is None, True, False, 'skew' or 'hermitian'")
     taken = take_matrix(matrix, shape)
     if taken.converted and values == "mutable":
         raise ValueError("the order of the values is that of CSR arrays, and this matrix is in another format: convert "

@@ -10,7 +10,7 @@ from typing import Any, Callable, Optional, Tuple
 import numpy
 
 from . import _abi
-from ._arrays import common_stream, library_of, stream_handle
+from ._arrays import common_stream, dtype_name, is_complex, library_of, stream_handle
 from ._library import LIBRARY, check
 from ._matrix import view_matrix
 from ._operator import Operator, compile
@@ -24,11 +24,12 @@ def solve(A: Any, b: Any, x0: Any = None, *, method: str = "cg", rtol: float = 1
           stream: Any = None) -> Tuple[Any, int]:
     """Solves A x = b on the GPU in one kernel, or a few, and gives (x, info), with SciPy's names and meanings.
 
-    A: a cbgen.Operator, or a matrix, which is compiled first. Square, vectors of float64 or float32.
+    A: a cbgen.Operator, or a matrix, which is compiled first (of a real one and complex b, for complex numbers). Square,
+        vectors of float64, float32, complex128 or complex64.
     b: shape (rows,) or (rows, 1), of the operator's dtype: NumPy, CuPy, PyTorch … x is a new array like it.
     x0: the first guess, an array like b, which stays as it is; None: zeros.
-    method: "cg" or "chebyshev" (A symmetric and positive definite), "cg-mixed" ("cg" of an operator that was compiled
-        with split=True, most of whose products read half of the values' bytes), "minres" (A symmetric), "bicgstab",
+    method: "cg" or "chebyshev" (A symmetric, of complex numbers Hermitian, and positive definite), "cg-mixed" ("cg" of an operator that was compiled
+        with split=True, most of whose products read half of the values' bytes), "minres" (A symmetric or Hermitian), "bicgstab",
         "gmres", or "jacobi" (sweeps; A's diagonal dominates).
     rtol, atol: it is solved when norm(b - A x) <= max(rtol * norm(b), atol), by the method's recurrence.
     maxiter: the most iterations; None: 10 times the rows. Of "gmres" as in SciPy rounds of `restart` iterations.
@@ -109,11 +110,19 @@ def info_of(outcome: _abi.Outcome) -> int:
     return told.get(_abi.Reason(outcome.reason), int(outcome.iterations))
 
 
+def operator_for(A: Any, b: Any, method: str) -> Operator:
+    """Of complex numbers where the matrix or b is."""
+    if not is_complex(b) or is_complex(A):
+        return compile(A, split=method == "cg-mixed")
+    narrow = dtype_name(b.dtype) == "complex64" and dtype_name(A.dtype) != "float64"
+    return compile(A, type="c64" if narrow else "c128")
+
+
 def run(A: Any, b: Any, x0: Any, method: str, options: _abi.SolverOptions, M: Any, stream: Any,
         callback: Optional[Callable[[float], Any]],
         follows: Optional[Callable[[Any], Any]] = None) -> Tuple[Any, _abi.Outcome]:
     """A new array like b, and how it ended. `callback` gets residuals behind it, `follows` each x on the way."""
-    operator = A if isinstance(A, Operator) else compile(A, split=method == "cg-mixed")
+    operator = A if isinstance(A, Operator) else operator_for(A, b, method)
     if operator.shape[0] != operator.shape[1]:
         raise ValueError(f"solvers take square matrices, not {operator.shape[0]} x {operator.shape[1]}")
     with ExitStack() as stack:
@@ -321,7 +330,8 @@ class Work:
         with self.gpu:
             self.gpu.download(squares.ctypes.data, history, 8 * count)
             self.gpu.download(right.ctypes.data, b, self.bytes)
-        return numpy.sqrt(squares) / (numpy.linalg.norm(right.astype(numpy.float64)) or 1.0)
+        wide = numpy.complex128 if is_complex(right) else numpy.float64
+        return numpy.sqrt(squares) / (numpy.linalg.norm(right.astype(wide)) or 1.0)
 
     def fetch(self, x: Any, there: int) -> None:
         with self.gpu:

@@ -131,6 +131,10 @@ struct alignas(16) complex128_t : Complex<double> {
   using Complex<double>::Complex;
 };
 template <class T> inline T conjugate(const T &number) { return T(number.re, -number.im); }
+template <class T> inline T negative(const T &number) {
+  if constexpr (__is_class(T)) return T(-number.re, -number.im);
+  else return -number;
+}
 struct bfloat16_t {
   uint16_t bits;
   operator float() const { return float_from(uint32_t(bits) << 16); }
@@ -275,15 +279,19 @@ inline void store_l2(T *p, T value, int line = __builtin_LINE()) {
   emulated::write_l2(p, sizeof value, &value);
 }
 /* Stores of others are ordered where that is asked for, and only there. */
-template <int threads, bool seen, class T, int n>
-inline void exchange(T (&numbers)[n], uint64_t *board, uint32_t *, uint32_t meeting, int blocks,
+template <int warps, bool seen, int n, class T, int most>
+inline void exchange(T (&numbers)[most], uint64_t *board, uint32_t *, uint32_t meeting, int blocks,
                      int line = __builtin_LINE()) {
   T *places = (T *)(board + 16l * blocks * (meeting % 2));
-  for (int i = 0; i < n && threadIdx.x == 0; i++) store_l2(places + n * (int)blockIdx.x + i, numbers[i], line);
+  const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
+  for (int i = 0; i < most; i++)
+    if (warp + i * warps < n && lane == 0) store_l2(places + n * (int)blockIdx.x + warp + i * warps, numbers[i], line);
   emulated::sync_grid(line, seen);
-  for (int i = 0; i < n; i++) numbers[i] = 0;
-  for (int block = (int)threadIdx.x; block < blocks; block += threads)
-    for (int i = 0; i < n; i++) numbers[i] += load_l2(places + n * block + i, line);
+  for (int i = 0; i < most; i++) {
+    numbers[i] = 0;
+    for (int block = lane; warp + i * warps < n && block < blocks; block += 32)
+      numbers[i] += load_l2(places + n * block + warp + i * warps, line);
+  }
 }
 template <class T, int n>
 inline Vector<T, n> load_stream_vector(const T *p, int line = __builtin_LINE()) {
