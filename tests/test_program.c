@@ -142,6 +142,27 @@ static void every_recipe_with_heads_has_programs(void **state) {
   cb_nvrtc_close(nvrtc);
 }
 
+/* Option program-loss: a recipe beside which vectors of solvers find room may be slower by so much, and not by more; sell
+ * with long rows in segments has no such room. */
+static void solvers_may_have_another_recipe(void **state) {
+  static const char stairs[] = "staircase,n=800", long_rows[] = "long_row,rows=3000,cols=3000,per_row=5,long_rows=2,long_length=1800";
+  static const struct {
+    const char *matrix, *settings, *recipe;
+  } cases[] = {{stairs, "search=profile", "merge"},
+               {stairs, "search=profile program-loss=1", "merge"},
+               {stairs, "search=profile program-loss=2000", "sell"},
+               {stairs, "search=hopeful", "merge"},
+               {stairs, "search=hopeful program-loss=2000", "blocks"},
+               {long_rows, "search=profile program-loss=5000", "merge"},
+               {long_rows, "search=hopeful program-loss=5000", "merge"}};
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct product product = product_of(cases[i].matrix, cases[i].settings);
+    assert_string_equal(product.plan->recipe, cases[i].recipe);
+    product_release(&product);
+  }
+}
+
 static void methods_have_names(void **state) {
   (void)state;
   assert_null(cb_program_find("sor", 0));
@@ -347,6 +368,23 @@ static void fewer_meetings_pay_for_short_vectors(void **state) {
     assert_int_equal(cb_program_pipelining_pays(CB_PROGRAM_BLOCK, &size), 0);
     assert_int_equal(cb_program_pipelining_pays(CB_PROGRAM_CLUSTER, &size), 1);
   }
+}
+
+/* A part of some size for each of a grid's thread blocks, of which there are no more than multiprocessors. */
+static void large_parts_of_a_matrix_lie_in_shared_memory(void **state) {
+  struct cb_target target;
+  struct cb_diag diag = {0};
+  (void)state;
+  assert_ok(cb_target_find(&target, "sm_90", &diag));
+  target.multiprocessors = 132;
+  for (int64_t blocks = 10; blocks < 1000; blocks *= 3)
+    for (int64_t part = 2; part < 200; part += 7)
+      for (int kind = 0; kind < CB_PROGRAM_FORMS; kind++) {
+        const struct cb_program_size size = {.target = &target, .threads = 256, .blocks = blocks,
+                                             .stored_bytes = (part << 10) * (blocks < 132 ? blocks : 132)};
+        const struct cb_program_form form = {.kind = kind};
+        assert_int_equal(cb_program_matrix_pays(&form, &size), kind == CB_PROGRAM_GRID && part >= 12);
+      }
 }
 
 /* One thread block, of any architecture. */
@@ -598,11 +636,13 @@ static void vectors_are_read_coherently(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_recipe_has_programs_or_says_why), cmocka_unit_test(methods_have_names),
+      cmocka_unit_test(every_recipe_has_programs_or_says_why), cmocka_unit_test(solvers_may_have_another_recipe),
+      cmocka_unit_test(methods_have_names),
       cmocka_unit_test(sums_are_fused_where_rows_have_one_thread), cmocka_unit_test(no_program_spills),
       cmocka_unit_test(no_form_spills), cmocka_unit_test(resident_vectors_need_no_fences),
       cmocka_unit_test(vectors_of_a_grid_have_slots), cmocka_unit_test(resident_forms_are_tried_where_they_pay),
       cmocka_unit_test(one_thread_block_has_its_vectors_at_hand),
+      cmocka_unit_test(large_parts_of_a_matrix_lie_in_shared_memory),
       cmocka_unit_test(fewer_meetings_pay_for_short_vectors),
       cmocka_unit_test(vectors_that_cannot_be_resident_are_refused), cmocka_unit_test(forms_have_names),
       cmocka_unit_test(what_is_not_read_takes_no_time), cmocka_unit_test(no_batch_spills),
