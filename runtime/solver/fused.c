@@ -151,8 +151,8 @@ static cb_cu_result launch_kernel(const struct cb_driver *driver, const struct k
                                       .attributes = &attribute,
                                       .attributes_count = 1};
   if (overlaps) return driver->call.launch_with(&config, kernel->function, parameters, NULL);
-  return driver->call.launch(kernel->function, kernel->blocks, 1, 1, kernel->threads, 1, 1, kernel->shared_bytes, stream,
-                             parameters, NULL);
+  return driver->call.launch(kernel->function, kernel->blocks, 1, 1, kernel->threads, 1, 1, kernel->shared_bytes,
+                             stream, parameters, NULL);
 }
 
 enum cb_status cb_fused_launch(const struct cb_fused *fused, const struct cb_fused_call *call,

@@ -37,7 +37,8 @@ struct cb_staged {
   void *progress_user;
   enum cb_type sum;
   int blocks;
-  int overlaps; /* kernels may start while those before them are ending, for whose results they wait themselves */
+  int overlaps; /* kernels, all of which are the library's, may start while those before them are ending, for whose
+                 * results they wait themselves */
   int64_t rows, columns;
   size_t element;
   cb_device_ptr memory;
@@ -438,8 +439,8 @@ static void end_overlaps(struct cb_staged *staged, const struct cb_staged_parts 
   if (parts->transposed) cb_operator_set_apart(parts->transposed);
 }
 
-/* Not every driver lets kernels overlap in the body of a conditional node. Where there can be no graph, be it that the caller's preconditioner cannot be captured, or that he is told of the
- * progress, the host repeats the body. */
+/* A driver may not let kernels overlap in the body of a conditional node. Where there can be no graph, be it that the
+ * caller's preconditioner cannot be captured, or that he is told of the progress, the host repeats the body. */
 static enum cb_status prepare(struct cb_staged *staged, const struct cb_staged_parts *parts, struct cb_diag *diag) {
   struct cb_diag own = {0};
   const int has_graph = staged->shared->condition && !staged->progress;
@@ -474,8 +475,10 @@ static enum cb_status make(struct cb_staged *staged, const struct cb_staged_part
   staged->info.form = CB_PROGRAM_GRAPH;
   staged->info.blocks = staged->blocks;
   staged->info.threads = CB_STAGE_THREADS;
-  staged->overlaps =
-      parts->device->driver->call.launch_with && strtol(parts->device->target.arch + 3, NULL, 10) >= 90;
+  staged->overlaps = 1;
+  if (!parts->device->driver->call.launch_with || strtol(parts->device->target.arch + 3, NULL, 10) < 90 ||
+      parts->precondition)
+    end_overlaps(staged, parts);
   enum cb_status s = cb_device_enter(staged->device, diag);
   if (s) return s;
   if (cubin) s = load_kernels(staged, cubin, diag);
