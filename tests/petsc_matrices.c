@@ -279,7 +279,7 @@ static PetscErrorCode leaves_the_rest_to_aij(void) {
   PetscCall(ISCreateStride(PETSC_COMM_WORLD, (end - begin + 1) / 2, begin, 2, &rows));
   PetscCall(MatCreateSubMatrix(ours, rows, rows, MAT_INITIAL_MATRIX, &part));
   PetscCall(MatCreateSubMatrix(reference, rows, rows, MAT_INITIAL_MATRIX, &expected));
-  /* on several ranks it is of the parent type, whose products are PETSc's: with CUDA one of them reads what it overwrites */
+  /* on several ranks it is of the parent type, and with CUDA one of that type's products reads what it overwrites */
   if (PetscDefined(HAVE_CUDA)) PetscCall(MatConvert(part, "aijcbgen", MAT_INPLACE_MATRIX, &part));
   PetscCall(expect_same_products(part, expected, "a submatrix"));
   PetscCall(MatDestroy(&part));

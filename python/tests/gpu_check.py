@@ -480,22 +480,6 @@ def torch_gradients(torch):
 
 
 @check("torch")
-def torch_short_way_of_a_module(torch):
-    """After its first product; whatever is no plain product still goes the general way."""
-    plain, A = small_module(torch)
-    x = torch.randn(40, dtype=torch.float64, device="cuda")
-    first = A(x)
-    for _ in range(2):
-        assert torch.equal(A(x), first) and not A(x).requires_grad
-        assert A(x.clone().requires_grad_()).grad_fn is not None
-        with torch.no_grad():
-            assert torch.equal(A(x.clone().requires_grad_()), first)
-        assert torch.equal(A(torch.stack([x, 2 * x], 1))[:, 0], first)
-        raises(ValueError, "takes (40,)", lambda: A(x[:3]))
-    same(A(torch.arange(40.0, dtype=torch.float64, device="cuda")), plain @ numpy.arange(40.0))
-
-
-@check("torch")
 def torch_compile_without_breaks(torch):
     (_, A), (_, T) = small_module(torch), small_module(torch, trainable=True)
 

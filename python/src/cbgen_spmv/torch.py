@@ -92,12 +92,11 @@ class Matrix(torch.nn.Module):  # type: ignore[misc,unused-ignore]
     def _begin(self) -> None:
         self._key = str(next(_keys))
         self._operators: Dict[Tuple[bool, bool], Operator] = {}
-        self._constant: Optional[Operator] = None  # the one that a product with constant values takes
         self._lock = threading.RLock()
         _matrices[self._key] = self
 
     def __getstate__(self) -> Dict[str, Any]:
-        left_out = ("_key", "_operators", "_constant", "_lock")
+        left_out = ("_key", "_operators", "_lock")
         return {name: value for name, value in self.__dict__.items() if name not in left_out}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
@@ -122,9 +121,6 @@ class Matrix(torch.nn.Module):  # type: ignore[misc,unused-ignore]
 
     def operator(self, transposed: bool = False, mutable: bool = False) -> Operator:
         """The operator that multiplies, compiled when it is first asked for. `mutable`: whose values may be renewed."""
-        found = self._operators.get((transposed, mutable))
-        if found is not None:
-            return found
         with self._lock:
             found = self._operators.get((transposed, mutable))
             if found is None:
@@ -132,16 +128,10 @@ class Matrix(torch.nn.Module):  # type: ignore[misc,unused-ignore]
                 found = compile(parts, shape=self.shape, transpose=transposed, keep_matrix=False,
                                 values="mutable" if mutable else "stored", **self.options)
                 self._operators[(transposed, mutable)] = found
-                if not transposed and not mutable:
-                    self._constant = found
             return found
 
     def forward(self, x: Any) -> Any:
         """A x."""
-        if plainly(x) and x.is_cuda and x.shape == self.shape[1:] and not x.requires_grad and not self._parameters:
-            constant = self._constant
-            if constant is not None:
-                return constant.matvec(x)  # what the general way comes to
         if self.trainable:
             return self.multiply(x, self.values)
         return call_product(x, self._key, False)
@@ -182,31 +172,30 @@ def matrix_of(key: str) -> Matrix:
     return found
 
 
-def check_shape(x: Any, matrix: Matrix, transposed: bool) -> Tuple[int, ...]:
+def check_shape(x: Any, key: str, transposed: bool) -> Tuple[int, ...]:
     """The shape of the product."""
-    rows, cols = matrix.shape[::-1] if transposed else matrix.shape
+    shape = matrix_of(key).shape
+    rows, cols = shape[::-1] if transposed else shape
     if x.dim() not in (1, 2) or x.shape[0] != cols:
         raise ValueError(f"x has shape {tuple(x.shape)}; a matrix of {rows} x {cols} takes ({cols},) or ({cols}, k)")
     return (rows, *x.shape[1:])
 
 
 def product(x: Any, key: str, transposed: bool) -> Any:
-    matrix = matrix_of(key)
-    check_shape(x, matrix, transposed)
-    return run(matrix.operator(transposed), x)
+    check_shape(x, key, transposed)
+    return run(matrix_of(key).operator(transposed), x)
 
 
 def product_of(values: Any, x: Any, rows: Any, columns: Any, key: str, transposed: bool) -> Any:
-    matrix = matrix_of(key)
-    check_shape(x, matrix, transposed)
-    operator = matrix.operator(transposed, True)
+    check_shape(x, key, transposed)
+    operator = matrix_of(key).operator(transposed, True)
     given = values.detach().contiguous()
     operator.update_values(given if given.is_cuda else given.numpy())
     return run(operator, x)
 
 
 def fake_product(x: Any, key: str, transposed: bool) -> Any:
-    shape = check_shape(x, matrix_of(key), transposed)
+    shape = check_shape(x, key, transposed)
     return x.new_empty(shape[::-1]).t() if len(shape) == 2 else x.new_empty(shape)
 
 
@@ -284,10 +273,7 @@ def plainly(x: Any) -> bool:
 
 
 def learns(*tensors: Any) -> bool:
-    for tensor in tensors:
-        if tensor.requires_grad:
-            return bool(torch.is_grad_enabled())
-    return False
+    return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
 
 
 def call_product(x: Any, key: str, transposed: bool) -> Any:
