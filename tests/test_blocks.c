@@ -298,7 +298,8 @@ static void products_of_dealt_blocks(void **state) {
   assert_false(has(product, "dealt_block")); /* too few for the GPU */
   product->plan->target.multiprocessors = 2;
   verify_gathered(&gathered);
-  struct product large = blocks_of("block,blocks_r=70000,r=1,c=2,per_row=1", "block-size=1x2 block-lanes=1 vectors=4 vector-threads=2");
+  struct product large = blocks_of("block,blocks_r=70000,r=1,c=2,per_row=1",
+                                   "block-size=1x2 block-lanes=1 vectors=4 vector-threads=2");
   assert_true(has(&large, "kDealt = 4, kMultiprocessors = 132"));
   assert_true(has(&large, "blockIdx.x >= 528"));
   product_release(&large);
