@@ -168,7 +168,7 @@ static void text_has_what_it_needs(void **state) {
   assert_null(array_of(&full, "present"));
   assert_false(has(&full, "is_finite"));
   assert_false(has(&full, "< kCols"));
-  assert_true(has(&full, "row + i < kRows")); /* 216 block rows fill no thread blocks */
+  assert_true(has(&full, "< kRows")); /* 216 block rows fill no thread blocks */
   struct product holes = blocks_of("block,blocks_r=300,r=3,c=3,per_row=5,fill=0.9", "");
   assert_non_null(array_of(&holes, "present"));
   assert_true(has(&holes, "is_finite(sums[i])"));
@@ -289,6 +289,22 @@ static void products_of_whole_blocks(void **state) {
   verify_gathered(&gathered);
 }
 
+/* Thread blocks for several vectors in rounds of four for each multiprocessor, and a rest; as many vectors as threads share. */
+static void products_of_dealt_blocks(void **state) {
+  (void)state;
+  struct gathered gathered = {0};
+  struct product *product = gather(&gathered, "block,blocks_r=1250,r=1,c=2,per_row=2",
+                                   "recipe=blocks block-size=1x2 block-lanes=1 vectors=4 vector-threads=2");
+  assert_false(has(product, "dealt_block")); /* too few for the GPU */
+  product->plan->target.multiprocessors = 2;
+  verify_gathered(&gathered);
+  struct product large = blocks_of("block,blocks_r=70000,r=1,c=2,per_row=1",
+                                   "block-size=1x2 block-lanes=1 vectors=4 vector-threads=2");
+  assert_true(has(&large, "kDealt = 4, kMultiprocessors = 132"));
+  assert_true(has(&large, "blockIdx.x >= 528"));
+  product_release(&large);
+}
+
 /* Block rows of varied length are sorted. */
 static void products_of_sorted_rows(void **state) {
   (void)state;
@@ -318,6 +334,7 @@ int main(void) {
       cmocka_unit_test(products_of_all_sizes),
       cmocka_unit_test(products_of_natural_blocks),
       cmocka_unit_test(products_of_whole_blocks),
+      cmocka_unit_test(products_of_dealt_blocks),
       cmocka_unit_test(products_of_sorted_rows),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

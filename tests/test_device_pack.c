@@ -257,8 +257,7 @@ static void bytes_are_the_host_s(void **state) {
   close_session(session);
 }
 
-/* What small shapes do not have: long rows in segments and on diagonals, columns that take more than two bytes, blocks for
- * tensor cores. */
+/* What small shapes do not have: long rows in segments and on diagonals, columns that take more than two bytes. */
 static void long_and_wide_ones_are_the_host_s(void **state) {
   (void)state;
   static const char *const cases[][2] = {
@@ -266,8 +265,6 @@ static void long_and_wide_ones_are_the_host_s(void **state) {
       {"long_row,rows=300,cols=4000,per_row=5,long_rows=2,long_length=3000", "recipe=merge merge-piece=256"},
       {"diagonals,n=300,count=80,spread=100,fill=0.95", "recipe=dia dia-fill=0 dia-most=1024"},
       {"diagonal,n=66000", "recipe=merge"},
-      {"block,blocks_r=90,r=8,c=8,per_row=9,fill=0.95", "recipe=blocks vectors=8"},
-      {"dense,rows=301,cols=203", "recipe=blocks vectors=16"},
   };
   struct cb_session *session = open_session();
   packed = left = 0;
@@ -276,6 +273,20 @@ static void long_and_wide_ones_are_the_host_s(void **state) {
                (struct form){.row_bits = i % 3 ? 32 : 64, .col_bits = i % 2 ? 64 : 32, .base = i % 2, .on_device = 1},
                cases[i][1], 0);
   assert_int_equal(packed, sizeof cases / sizeof *cases);
+  close_session(session);
+}
+
+/* Blocks for tensor cores follow one another. */
+static void whole_blocks_are_the_host_s(void **state) {
+  (void)state;
+  static const char *const matrices[] = {"block,blocks_r=90,r=8,c=8,per_row=9,fill=0.95", "dense,rows=301,cols=203"};
+  struct cb_session *session = open_session();
+  packed = left = 0;
+  for (int i = 0; i < 2; i++)
+    check_near(session, matrices[i],
+               (struct form){.row_bits = i ? 32 : 64, .col_bits = i ? 64 : 32, .base = i, .on_device = 1},
+               "recipe=blocks vectors=8", 0);
+  assert_int_equal(packed, 2);
   close_session(session);
 }
 
@@ -774,6 +785,7 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_fake, check_fake)
   const struct CMUnitTest tests[] = {
       TEST(bytes_are_the_host_s), TEST(long_and_wide_ones_are_the_host_s),
+      TEST(whole_blocks_are_the_host_s),
       TEST(hot_columns_are_the_host_s),
       TEST(rows_are_the_host_s), TEST(failing_surveys_leave_nothing),
       TEST(profiles_are_the_host_s), TEST(the_device_chooses),
