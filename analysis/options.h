@@ -39,9 +39,9 @@ struct cb_options {
   int64_t semiring; /* enum cb_semiring */
   int64_t conjugate; /* enum cb_switch, CB_ON: products are those of the matrix with conjugated values */
   int64_t values;   /* enum cb_value_promise: CB_VALUES_FIXED says that they will never change */
-  int64_t symmetric; /* enum cb_symmetry_option: CB_SYMMETRIC_ON, _SKEW and _HERMITIAN promise that entry (j, i) is entry
-                      * (i, j), that with the other sign, or its conjugate, whatever values there will be: the lower
-                      * triangle counts. auto: where values are fixed, they tell */
+  int64_t symmetric; /* enum cb_symmetry_option: CB_SYMMETRIC_ON, _SKEW and _HERMITIAN promise that entry (j, i) is
+                      * entry (i, j), that with the other sign, or its conjugate, whatever values there will be: the
+                      * lower triangle counts. auto: where values are fixed, they tell */
   int64_t symmetric_storage; /* enum cb_switch: whether layouts that can store half of such a matrix; auto: where its
                               * values are beyond L2, which else gives as many bytes for half as for all of them */
   int64_t check_symmetry; /* CB_ON: values that break that promise are found: those that are there by planning, new ones
@@ -64,6 +64,8 @@ struct cb_options {
                      * that of a profile (analysis/choose), where options and values leave the choice to that; ready: of
                      * those that set-up takes least for (struct cb_recipe), if one is not much slower */
   int64_t ready_loss; /* search ready: by so many ns such a recipe may be slower than the fastest */
+  int64_t program_loss; /* by so many ns a recipe may be slower than the fastest of which programs can keep vectors in
+                         * shared memory (struct cb_recipe): for operators that solvers are made of */
   int64_t fuse;     /* enum cb_switch: parts of a split share a launch; auto: when that is predicted to be faster */
   int64_t long_row; /* recipes with a long-rows split: rows of more nonzeros than this are split off */
   /* text */
