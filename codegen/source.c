@@ -536,7 +536,8 @@ static int shared_blocks_per_sm(const struct emitter *emitter, const struct cb_l
   const int rows = rows_of_thread(emitter, launch);
   const int each = emitter->share->each * (int)cb_type_size(emitter->plan->sum_type);
   if (emitter->share->sharing == CB_SHARING_TILES) return each <= PIECE ? blocks : blocks / 2;
-  const int plain = rows * each <= PIECE ? 1024 : rows * each <= SOME ? 512 : 256;
+  const int some = rows > 1 && cb_plan_is_complex(emitter->plan) ? PIECE : SOME; /* products take more of them */
+  const int plain = rows * each <= PIECE ? 1024 : rows * each <= some ? 512 : 256;
   const int resident = is_staged(emitter, launch) ? 768 : plain; /* threads of a multiprocessor */
   if (blocks * launch->threads <= resident) return rows == 1 && each > PIECE && blocks > 1 ? blocks / 2 : blocks;
   return resident > launch->threads ? resident / launch->threads : 1;
