@@ -64,6 +64,8 @@ struct cb_options {
                      * that of a profile (analysis/choose), where options and values leave the choice to that; ready: of
                      * those that set-up takes least for (struct cb_recipe), if one is not much slower */
   int64_t ready_loss; /* search ready: by so many ns such a recipe may be slower than the fastest */
+  int64_t program_loss; /* by so many ns a recipe may be slower than the fastest of which programs can keep vectors in
+                         * shared memory (struct cb_recipe): for operators that solvers are made of */
   int64_t fuse;     /* enum cb_switch: parts of a split share a launch; auto: when that is predicted to be faster */
   int64_t long_row; /* recipes with a long-rows split: rows of more nonzeros than this are split off */
   /* text */

@@ -10,7 +10,7 @@
 
 /* cublasSideMode_t, cublasPointerMode_t, cublasOperation_t */
 enum { SIDE_LEFT = 0, POINTERS_ON_HOST = 0, POINTERS_ON_DEVICE = 1, AS_IT_IS = 0, TRANSPOSED = 1 };
-enum { THREADS = 256, RESTART = 20 /* what cbgen_solver_options has */ };
+enum { THREADS = 256, RESTART = VENDOR_RESTART };
 static const double damping = 0.85;
 
 struct cublasContext;

@@ -5,7 +5,7 @@
  *
  *   cg         with Jacobi's preconditioner
  *   bicgstab   likewise, on the right; the residual's norm is computed in each iteration, as who stops by it does
- *   gmres      of 20 vectors, with Jacobi's preconditioner on the right, and one classical Gram-Schmidt by gemv
+ *   gmres      of VENDOR_RESTART vectors, with Jacobi's preconditioner on the right, and one classical Gram-Schmidt by gemv
  *   pagerank   the change of all ranks is computed in each iteration
  */
 #ifndef CBGEN_BENCH_SOLVE_VENDOR_H
@@ -28,7 +28,7 @@ const char *vendor_spmv(const struct vendor *vendor); /* the fastest one, as cus
 
 /* So many iterations from x = 0 (pagerank: from b, as shares of 1), until the device is done. A graph has
  * vendor_captured of them, which divides `iterations` then: VENDOR_CAPTURED, of gmres a round. */
-enum { VENDOR_CAPTURED = 10 };
+enum { VENDOR_CAPTURED = 10, VENDOR_RESTART = 20 };
 int vendor_captured(const struct vendor *vendor);
 enum cb_status vendor_run(struct vendor *vendor, enum vendor_way way, int iterations, struct cb_diag *diag);
 

@@ -7,6 +7,7 @@
 #include "codegen/program/batch.h"
 #include "base/integers.h"
 #include "codegen/program/form.h"
+#include "codegen/program/fused.h"
 #include "codegen/program/program.h"
 #include "codegen/program/stages.h"
 #include "codegen/source.h"
@@ -40,7 +41,8 @@ static enum cb_status text_in_form(struct cb_text *text, const char *matrix, con
                                              .sizes = {.restart = 20, .block_size = 3},
                                              .vector = plan->vector_type,
                                              .sum = plan->sum_type};
-  const enum cb_status s = cb_program_text(text, &request, shape, diag);
+  const enum cb_status s = form->kind == CB_PROGRAM_GRAPH ? cb_fused_text(text, &request, 1, diag)
+                                                          : cb_program_text(text, &request, shape, diag);
   product_release(&product);
   return s;
 }
@@ -138,6 +140,27 @@ static void every_recipe_with_heads_has_programs(void **state) {
   }
   assert_true(made > 15);
   cb_nvrtc_close(nvrtc);
+}
+
+/* Option program-loss: a recipe beside which vectors of solvers find room may be slower by so much, and not by more; sell
+ * with long rows in segments has no such room. */
+static void solvers_may_have_another_recipe(void **state) {
+  static const char stairs[] = "staircase,n=800", long_rows[] = "long_row,rows=3000,cols=3000,per_row=5,long_rows=2,long_length=1800";
+  static const struct {
+    const char *matrix, *settings, *recipe;
+  } cases[] = {{stairs, "search=profile", "merge"},
+               {stairs, "search=profile program-loss=1", "merge"},
+               {stairs, "search=profile program-loss=2000", "sell"},
+               {stairs, "search=hopeful", "merge"},
+               {stairs, "search=hopeful program-loss=2000", "blocks"},
+               {long_rows, "search=profile program-loss=5000", "merge"},
+               {long_rows, "search=hopeful program-loss=5000", "merge"}};
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct product product = product_of(cases[i].matrix, cases[i].settings);
+    assert_string_equal(product.plan->recipe, cases[i].recipe);
+    product_release(&product);
+  }
 }
 
 static void methods_have_names(void **state) {
@@ -347,6 +370,23 @@ static void fewer_meetings_pay_for_short_vectors(void **state) {
   }
 }
 
+/* A part of some size for each of a grid's thread blocks, of which there are no more than multiprocessors. */
+static void large_parts_of_a_matrix_lie_in_shared_memory(void **state) {
+  struct cb_target target;
+  struct cb_diag diag = {0};
+  (void)state;
+  assert_ok(cb_target_find(&target, "sm_90", &diag));
+  target.multiprocessors = 132;
+  for (int64_t blocks = 10; blocks < 1000; blocks *= 3)
+    for (int64_t part = 2; part < 200; part += 7)
+      for (int kind = 0; kind < CB_PROGRAM_FORMS; kind++) {
+        const struct cb_program_size size = {.target = &target, .threads = 256, .blocks = blocks,
+                                             .stored_bytes = (part << 10) * (blocks < 132 ? blocks : 132)};
+        const struct cb_program_form form = {.kind = kind};
+        assert_int_equal(cb_program_matrix_pays(&form, &size), kind == CB_PROGRAM_GRID && part >= 12);
+      }
+}
+
 /* One thread block, of any architecture. */
 static void one_thread_block_has_its_vectors_at_hand(void **state) {
   struct cb_nvrtc *nvrtc = open_nvrtc();
@@ -477,6 +517,29 @@ static void stages_compile_and_do_not_spill(void **state) {
   cb_nvrtc_close(nvrtc);
 }
 
+/* Fused products of linear programs, with as many thread blocks as the products' own kernels, do not spill. */
+static void fused_products_do_not_spill(void **state) {
+  static const char *const cases[][2] = {{"random,rows=2000,cols=3000,density=0.01", "recipe=sell"},
+                                         {"random,rows=2000,cols=3000,density=0.002", "recipe=merge"},
+                                         {"fe3,n=5", "recipe=patterns"}};
+  const struct cb_program_form form = {.kind = CB_PROGRAM_GRAPH};
+  const struct cb_nvrtc_options options = {.arch = "sm_90", .strict = 1};
+  struct cb_nvrtc *nvrtc = open_nvrtc();
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct cb_compiled made;
+    struct cb_text text = {0};
+    struct cb_diag diag = {0};
+    if (text_in_form(&text, cases[i][0], cases[i][1], &cb_program_pdhg[1], &form, NULL, &diag))
+      fail_msg("%s: %s", cases[i][1], diag.message);
+    if (cb_nvrtc_compile(&made, nvrtc, cb_text_string(&text), "fused", &options, &diag)) fail_msg("%s", diag.message);
+    if (cb_spilled_bytes(&made)) fail_msg("%s: %d bytes", cases[i][1], cb_spilled_bytes(&made));
+    cb_compiled_release(&made);
+    cb_text_release(&text);
+  }
+  cb_nvrtc_close(nvrtc);
+}
+
 /* What repeats does so as one, with a struct of the state that it begins and ends with; another form refuses it. */
 static void repeated_acts_stand_together(void **state) {
   const struct cb_program_sizes sizes = {0};
@@ -573,16 +636,19 @@ static void vectors_are_read_coherently(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_recipe_has_programs_or_says_why), cmocka_unit_test(methods_have_names),
+      cmocka_unit_test(every_recipe_has_programs_or_says_why), cmocka_unit_test(solvers_may_have_another_recipe),
+      cmocka_unit_test(methods_have_names),
       cmocka_unit_test(sums_are_fused_where_rows_have_one_thread), cmocka_unit_test(no_program_spills),
       cmocka_unit_test(no_form_spills), cmocka_unit_test(resident_vectors_need_no_fences),
       cmocka_unit_test(vectors_of_a_grid_have_slots), cmocka_unit_test(resident_forms_are_tried_where_they_pay),
       cmocka_unit_test(one_thread_block_has_its_vectors_at_hand),
+      cmocka_unit_test(large_parts_of_a_matrix_lie_in_shared_memory),
       cmocka_unit_test(fewer_meetings_pay_for_short_vectors),
       cmocka_unit_test(vectors_that_cannot_be_resident_are_refused), cmocka_unit_test(forms_have_names),
       cmocka_unit_test(what_is_not_read_takes_no_time), cmocka_unit_test(no_batch_spills),
       cmocka_unit_test(rows_are_kept_where_registers_suffice),
       cmocka_unit_test(stages_compile_and_do_not_spill),
+      cmocka_unit_test(fused_products_do_not_spill),
       cmocka_unit_test(repeated_acts_stand_together),
       cmocka_unit_test(vectors_are_read_coherently),
       cmocka_unit_test(other_methods_compile), cmocka_unit_test(every_recipe_with_heads_has_programs)};

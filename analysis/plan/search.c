@@ -73,7 +73,20 @@ int cb_search_is_better(const struct cb_cost *cost, int64_t bytes, const struct 
   return apart < 0;
 }
 
-static int is_better(const struct cb_plan *plan, const struct cb_plan *best) {
+static int suits_programs(const char *name) {
+  const struct cb_recipe *recipe;
+  return !cb_recipe_find(&recipe, name, NULL) && recipe->suits_programs;
+}
+
+/* The recipe does, unless this matrix has rows of which several threads bring segments, or takes several launches. */
+static int plan_suits(const struct cb_plan *plan) {
+  return suits_programs(plan->recipe) && !plan->carry_sums && plan->launches_count == 1;
+}
+
+static int is_better(const struct cb_plan *plan, const struct cb_plan *best, const struct cb_options *options) {
+  const int plan_does = plan_suits(plan), best_does = plan_suits(best);
+  if (options->program_loss && plan_does != best_does)
+    return plan->cost.ns - plan_does * options->program_loss < best->cost.ns - best_does * options->program_loss;
   return cb_search_is_better(&plan->cost, cb_plan_bytes(plan), &best->cost, cb_plan_bytes(best));
 }
 
@@ -99,7 +112,8 @@ static enum cb_status search(struct cb_plan **best, struct cb_assignment **best_
     struct cb_assignment *assignment = NULL;
     candidate->recipe = tried->name;
     const int may_lose = *best && !csr->remote; /* bounds look at columns */
-    if (may_lose && cb_plan_is_pruned(tried->name, csr, target, options, (*best)->cost.ns, candidate->refusal,
+    const int64_t limit_ns = may_lose ? (*best)->cost.ns + tried->suits_programs * options->program_loss : 0;
+    if (may_lose && cb_plan_is_pruned(tried->name, csr, target, options, limit_ns, candidate->refusal,
                                       sizeof candidate->refusal))
       continue;
     s = build(&plan, &assignment, tried, csr, target, options, diag);
@@ -111,7 +125,7 @@ static enum cb_status search(struct cb_plan **best, struct cb_assignment **best_
       continue;
     }
     if (s) break;
-    const int better = !*best || is_better(plan, *best);
+    const int better = !*best || is_better(plan, *best, options);
     cb_plan_free(better ? *best : plan);
     cb_assignment_free(better ? *best_assignment : assignment);
     if (!better) continue;
@@ -182,6 +196,13 @@ static enum cb_status rank_for_vectors(struct cb_choice *choice, const struct cb
   return s;
 }
 
+/* The fastest of those that suit programs, if it is slower than the fastest by no more than `loss`; else NULL. */
+static const struct cb_choice_rank *find_suited(const struct cb_choice *choice, int64_t loss) {
+  int at = 0;
+  while (at < choice->count && !suits_programs(choice->ranks[at].recipe)) at++;
+  return at == choice->count || choice->ranks[at].ns - choice->ranks[0].ns > loss ? NULL : &choice->ranks[at];
+}
+
 /* Which ranks may be taken. */
 enum fitness { ANY, PACKED, READY };
 
@@ -228,6 +249,23 @@ static enum cb_status try_ranks(struct cb_plan **plan, struct cb_assignment **as
   return s;
 }
 
+/* A plan of the rank that suits programs, which then comes first; *plan stays NULL if it does not, after all. */
+static enum cb_status try_suited(struct cb_plan **plan, struct cb_assignment **assignment, struct ranked *ranked,
+                                 const struct cb_csr *csr, const struct cb_target *target,
+                                 const struct cb_options *options, struct cb_diag *diag) {
+  const struct cb_choice_rank *suited = options->program_loss ? find_suited(&ranked->choice, options->program_loss) : NULL;
+  if (!suited) return CB_OK;
+  list_ranks(ranked->candidates, &ranked->choice);
+  const enum cb_status s =
+      try_rank(plan, assignment, ranked, (int)(suited - ranked->choice.ranks), csr, target, options, diag);
+  if (s || !*plan || plan_suits(*plan)) return s;
+  cb_plan_free(*plan);
+  cb_assignment_free(*assignment);
+  *plan = NULL;
+  *assignment = NULL;
+  return CB_OK;
+}
+
 /* One of the ranks is planned, and no other. Where all that are ready lose too much, one that is packed on the device
  * all the same comes before what takes columns on the host. CB_ERR_UNSUPPORTED, where columns are remote: the host
  * shall plan. */
@@ -240,7 +278,8 @@ static enum cb_status plan_ranked(struct cb_plan **best, struct cb_assignment **
   enum cb_status s =
       cb_choose(&ranked.choice, csr, target, cb_precision_types((enum cb_precision)options->type), diag);
   if (!s && options->vectors > 1) s = rank_for_vectors(&ranked.choice, csr, target, options, diag);
-  if (!s && ready) s = try_ranks(best, assignment, &ranked, READY, csr, target, options, diag);
+  if (!s) s = try_suited(best, assignment, &ranked, csr, target, options, diag);
+  if (!s && !*best && ready) s = try_ranks(best, assignment, &ranked, READY, csr, target, options, diag);
   if (!s && !*best && csr->remote) s = try_ranks(best, assignment, &ranked, PACKED, csr, target, options, diag);
   if (!s && !*best && csr->remote)
     return cb_fail(diag, CB_ERR_UNSUPPORTED, "recipe '%s' takes columns on the host",

@@ -34,7 +34,7 @@ struct cb_product_text {
   int commits_once; /* nothing is added to a row that is written */
   int blocks_per_sm; /* that its kernels ask for at most; 0: they do not */
   int holds;        /* threads keep what they need of the matrix (templates/batch.cu.in) */
-  enum cb_own_rows own_rows;
+  enum cb_own_rows own_rows; /* of its only region; CB_ROWS_ANY where there are more */
   int shares;       /* thread blocks use shared memory */
 };
 

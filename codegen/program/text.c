@@ -49,9 +49,7 @@ static const char *most_parts(struct writer *writer) {
 }
 
 /* Whether a thread block has neighbouring virtual ones, up to `end_block`. */
-static int has_neighbours(const struct writer *writer) {
-  return writer->spread || writer->request->form.near || writer->request->form.neighbours;
-}
+static int has_neighbours(const struct writer *writer) { return writer->spread || writer->request->form.near; }
 
 /* The virtual thread block of a launch before which a thread block's own ones end. */
 static const char *end_of_blocks(struct writer *writer, int launch) {
@@ -1035,7 +1033,7 @@ enum cb_status cb_program_text(struct cb_text *text, const struct cb_program_req
                                        .dynamic_shared = (int)shared_bytes(&writer),
                                        .each = blocks_per_sm(&writer),
                                        .least_blocks = writer.least_blocks,
-                                       .neighbours = !writer.spread && has_neighbours(&writer)};
+                                       .neighbours = request->form.near};
   }
   /* Statements call functions that stand in front of all that uses them. */
   if (!s) s = cb_emit_statement_functions(&functions, cb_text_string(&body), request->sum, diag);

@@ -22,7 +22,7 @@ const struct cb_recipe cb_blocks_recipes[] = {
      .summary = "natural dense blocks of 1x2 to 8x8, as finite elements have them",
      .example = "fe3,n=3",
      .lenient = "block-fill=1",
-     .root = &blocks, .is_searched = 1, .is_packed = 1, .is_ready = 1, .takes_vectors = 1, .may_refuse = 1},
+     .root = &blocks, .is_searched = 1, .is_packed = 1, .is_ready = 1, .takes_vectors = 1, .suits_programs = 1, .may_refuse = 1},
     {.name = "tiles",
      .summary = "dense tiles as blocks, the rest as sell",
      .example = "block,blocks_r=40,per_row=3,scattered=4",

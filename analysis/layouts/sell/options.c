@@ -22,7 +22,7 @@ const struct cb_recipe cb_sell_recipes[] = {
     {.name = "sell",
      .summary = "sliced ELL with narrow column offsets",
      .example = "random,rows=300,cols=200,density=0.05",
-     .root = &sell, .is_searched = 1, .is_packed = 1, .is_ready = 1, .takes_vectors = 1},
+     .root = &sell, .is_searched = 1, .is_packed = 1, .is_ready = 1, .takes_vectors = 1, .suits_programs = 1},
     {.name = "sell-long",
      .summary = "sell, with rows longer than --long-row as merge",
      .example = "long_row,rows=300,cols=2000,per_row=5,long_rows=2,long_length=1800",
