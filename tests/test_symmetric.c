@@ -265,7 +265,7 @@ static void rows_are_a_stride_apart(void **state) {
       {"stencil27,n=20", "dia-stride=400 dia-rows=3 dia-threads=256", "416", 3, 2, 256},
       {"stencil27,n=56", "dia-stride=1", "none", 0, 0, 1024},
       {"stencil27,n=56,extra=0.1", "", "none", 0, 0, 256}, /* the rest could join */
-      {"stencil7,n=56", "", "none", 0, 0, 512}, /* few diagonals */
+      {"stencil7,n=56", "", "3136", 2, 5, 768},
       {"stencil7,n=56", "dia-stride=3136", "3136", 2, 5, 768},
   };
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
