@@ -17,7 +17,8 @@
  * from L1 where d is less than a thread block's rows, else from L2, which keeps what the nearer diagonals span. Where
  * there are rows enough, a thread has rows a stride apart, the last one first: as the farthest diagonals lie about a
  * stride away, what a row reads of them from its mirror images is what the thread block has read for its last rows, and
- * comes from L1, too. Terms are added in the same order, so that the sums have the bits of those of all diagonals.
+ * comes from L1, too. A row takes a diagonal below the main one and then its image above: rows read a value and its
+ * second use at about the same time then, and from memory once.
  *
  * Fixed values: a diagonal whose values are all equal (even) has neither slots nor presence bits; its
  * coefficient is a constant of the text. Where such a diagonal has absent places (holed), a word of 32 bits
@@ -74,7 +75,7 @@ struct state {
   int repeats;                        /* rows of a thread */
   int words;                          /* of a slice, for its holed diagonals */
   struct cb_chains chains;            /* stride 0: not used */
-  struct strides {                    /* where values are mirrored, rows of a thread that lie a stride apart */
+  struct strides {                    /* rows of a thread that lie a stride apart, where values are mirrored */
     int64_t stride;                   /* a multiple of ROWS; 0: not used */
     int64_t tiles;                    /* thread blocks side by side along a stride */
     int64_t rows;                     /* of a thread */
@@ -168,6 +169,13 @@ static int32_t stored_offset(const struct state *state, int i) {
   return state->offset[state->order[constants(state) + i]];
 }
 
+/* The stored diagonal at the place `i` of the text. Where they are mirrored, each is followed by its image: a row and the
+ * one where the image lies read it at about the same time then, and the second of them finds it in L2. */
+static int stored_at(const struct state *state, int i) {
+  if (state->own == state->count[STORED]) return i;
+  return i % 2 ? state->count[STORED] - 1 - i / 2 : i / 2;
+}
+
 static int is_mirrored(const struct state *state) { return state->own < state->count[STORED]; }
 
 /* Those above the main diagonal are mirrored where all have their mirror images, in all of their places. */
@@ -249,9 +257,9 @@ static void build_offsets(struct cb_region_builder *builder, const struct state 
 
 /* Few enough are data of a family's kernel. */
 static void build_stored_offsets(struct cb_region_builder *builder, const struct state *state) {
-  const int stored = state->count[STORED], first = constants(state);
+  const int stored = state->count[STORED];
   int64_t offsets[MOST_DIAGONALS];
-  for (int i = 0; i < stored; i++) offsets[i] = state->offset[state->order[first + i]];
+  for (int i = 0; i < stored; i++) offsets[i] = stored_offset(state, stored_at(state, i));
   if (stored > CB_FAMILY_TABLE) {
     build_table(builder, "offsets", offsets, stored);
     return;
@@ -406,26 +414,31 @@ static int is_near_stride(const struct state *state, int i, int64_t stride) {
   return apart * 3 <= state->threads && apart * 3 >= -state->threads;
 }
 
+/* What speaks for a stride: the diagonals near it, and of as many how far they are away. */
+struct merit {
+  int64_t stride, apart;
+  int near;
+};
+
+static struct merit merit_of(const struct state *state, int64_t stride) {
+  struct merit merit = {.stride = stride};
+  for (int i = 0; i < state->own && stride >= 2 * state->threads; i++) {
+    if (!is_near_stride(state, i, stride)) continue;
+    merit.near++;
+    merit.apart += llabs((long long)-stored_offset(state, i) - stride);
+  }
+  return merit;
+}
+
 /* The multiple of a slice's rows that has the most diagonals near it, and these the nearest. 0: there is none. */
 static int64_t best_stride(const struct state *state) {
-  int64_t best = 0, least = 0;
-  int most = 0;
-  for (int i = 0; i < state->own; i++) {
-    const int64_t stride = cb_divide_up(-stored_offset(state, i), ROWS) * ROWS;
-    int64_t apart = 0;
-    int near = 0;
-    if (stride < 2 * state->threads) continue;
-    for (int k = 0; k < state->own; k++) {
-      if (!is_near_stride(state, k, stride)) continue;
-      near++;
-      apart += llabs((long long)-stored_offset(state, k) - stride);
+  struct merit best = {0};
+  for (int i = 0; i < state->own; i++)
+    for (int up = 0; up < 2; up++) {
+      const struct merit merit = merit_of(state, (-stored_offset(state, i) / ROWS + up) * ROWS);
+      if (merit.near > best.near || (merit.near && merit.near == best.near && merit.apart < best.apart)) best = merit;
     }
-    if (near < most || (near == most && apart >= least)) continue;
-    best = stride;
-    most = near;
-    least = apart;
-  }
-  return best;
+  return best.stride;
 }
 
 /* Of threads so many, thread blocks that a multiprocessor holds: the more diagonals, the more registers. */
@@ -444,8 +457,8 @@ static int64_t rows_at_strides(const struct state *state, const struct cb_region
   return groups ? cb_divide_up(strides, groups) : cb_smaller(strides, SEVERAL);
 }
 
-/* By hand, 27 points on 140^3 points took 101.6 us, and 124 with a row for each thread; 7 points on 220^3 126.7 and
- * 133. Results are the same bits. */
+/* 27 points on 140^3 points take 85.2 us, where a row for each thread takes 102; 7 points on 220^3 points 124.7 and
+ * 131.7. */
 static void find_strides(struct state *state, const struct cb_region_builder *builder) {
   enum { THREADS = 768, MANY_THREADS = 896, MANY = 16, WAVE = 4, NONE = 1 };
   const int64_t asked = builder->settings[DIA_STRIDE], rows = state->csr->rows;
