@@ -252,7 +252,8 @@ static void build_blocks(struct cb_region_builder *builder, const struct cb_chun
     cb_region_size(builder, "kUnits", state->units, "plan: chunks, or segments of them: a warp each");
   }
   builder->region.blocks = cb_divide_up(state->units, CB_CHUNK_WARPS);
-  builder->region.blocks_per_sm = cb_region_blocks_for(builder, state->mma == CB_MMA_NONE ? 5 : 4); /* 48 or 64 registers */
+  /* 48 or 64 registers */
+  builder->region.blocks_per_sm = cb_region_blocks_for(builder, state->mma == CB_MMA_NONE ? 5 : 4);
   if (chunks->row) return;
   builder->region.block_rows = CB_CHUNK_WARPS * CB_CHUNK_ROWS;
   builder->region.row_threads = 32 / CB_CHUNK_ROWS;

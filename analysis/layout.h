@@ -159,7 +159,7 @@ static inline int cb_region_needs_presence(const struct cb_region_builder *build
 void cb_region_values(struct cb_region_builder *builder, const char *name, const char *meaning, int64_t slots);
 /* An array of bytes and value slots: builder->value_bytes > 0, and values are not split. */
 void cb_region_mixed(struct cb_region_builder *builder, const char *name, const char *meaning, int64_t bytes);
-/* Whether numbers have 16 bytes, two doubles: what suits 8 (doubles, or two floats) asks for too many registers then. */
+/* Whether numbers have 16 bytes, two doubles: what suits 8 (doubles, two floats) asks for too many registers then. */
 static inline int cb_region_is_wide(const struct cb_region_builder *builder) {
   return cb_type_size(builder->sum_type) > 8;
 }

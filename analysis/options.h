@@ -39,9 +39,9 @@ struct cb_options {
   int64_t semiring; /* enum cb_semiring */
   int64_t conjugate; /* enum cb_switch, CB_ON: products are those of the matrix with conjugated values */
   int64_t values;   /* enum cb_value_promise: CB_VALUES_FIXED says that they will never change */
-  int64_t symmetric; /* enum cb_symmetry_option: CB_SYMMETRIC_ON, _SKEW and _HERMITIAN promise that entry (j, i) is entry
-                      * (i, j), that with the other sign, or its conjugate, whatever values there will be: the lower
-                      * triangle counts. auto: where values are fixed, they tell */
+  int64_t symmetric; /* enum cb_symmetry_option: CB_SYMMETRIC_ON, _SKEW and _HERMITIAN promise that entry (j, i) is
+                      * entry (i, j), that with the other sign, or its conjugate, whatever values there will be: the
+                      * lower triangle counts. auto: where values are fixed, they tell */
   int64_t symmetric_storage; /* enum cb_switch: whether layouts that can store half of such a matrix; auto: where its
                               * values are beyond L2, which else gives as many bytes for half as for all of them */
   int64_t check_symmetry; /* CB_ON: values that break that promise are found: those that are there by planning, new ones

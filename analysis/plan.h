@@ -173,6 +173,8 @@ enum cb_sharing {
   CB_SHARING_LANES, /* `parts` warps have the work of one, which is possible where few of its lanes share a row */
   CB_SHARING_WARPS, /* likewise, and where more of its lanes do, these warps meet in shared memory */
   CB_SHARING_TURNS, /* a warp has the work of a warp, a share of its lanes at a time */
+  CB_SHARING_TILES, /* a warp has the work of a warp; lane t of four has vectors 2 t and 2 t + 1 of eight, which is what
+                     * tensor cores leave in a lane */
   CB_SHARINGS
 };
 
@@ -199,6 +201,8 @@ struct cb_region {
   int most_lanes;     /* then: lanes that work on a row at most, while all else of a thread is its own; 0: threads
                        * cannot share vectors, since more of a thread block works together */
   int thread_rows;    /* then: rows whose sums a thread has at a time; 0: one */
+  int dealt;          /* then: of so many thread blocks, neighbours by their rows, each multiprocessor has all, one after
+                       * the other as far as GPUs deal them out in order; 0: they go to as many multiprocessors */
   enum cb_sharing sharing; /* likewise: how its text shares vectors where lanes that share rows leave no others to */
   int staged_parts;   /* then, where what threads bring is added up in shared memory: so many can share vectors at most,
                        * and one has no more than a piece; 0: sums stay with their threads */
@@ -342,7 +346,7 @@ static inline int64_t cb_copy_rows(const struct cb_vector_share *share, enum cb_
   return CB_COPY_TILE / cb_copy_row_bytes(share, vector);
 }
 static inline int cb_share_blocks(const struct cb_vector_share *share) {
-  return share->sharing == CB_SHARING_TURNS ? 1 : share->parts;
+  return share->sharing == CB_SHARING_TURNS || share->sharing == CB_SHARING_TILES ? 1 : share->parts;
 }
 static inline int cb_share_numbers(const struct cb_vector_share shares[CB_VECTOR_KERNELS]) {
   int most = 1;

@@ -11,7 +11,9 @@ enum {
   ENOUGH = 1 << 21,    /* nonzeros of these, about: then fewer thread blocks are looked at */
   FEWEST_SAMPLES = 8,  /* where a profile has chosen the recipe, so that no plans are compared, these are the least */
   FEW = 1 << 14,       /* and this is enough */
-  SLOTS = 1 << 15,     /* of the set of sectors that a thread block touches */
+  SLOTS_LOG2 = 15,     /* of the set of sectors that a thread block touches, at most */
+  SLOTS = 1 << SLOTS_LOG2,
+  LEAST_LOG2 = 8,
   FULL = SLOTS / 4 * 3,
   SECTOR_BYTES = 32,
   KEPT_FREE = 16 << 10 /* bytes of L1 that something else takes */
@@ -21,6 +23,7 @@ struct cb_sector_sink {
   int64_t per_sector, previous;
   int shift; /* log2 of per_sector; -1: it is no power of two */
   int64_t asked, distinct;
+  int slots_log2;
   uint32_t *slots; /* sector + 1; 0: free */
   uint16_t *used;  /* which are not, `distinct` of them, or FULL */
   const int32_t *columns; /* of the matrix; or of the thread block's stretches, which begin at `first` */
@@ -42,8 +45,9 @@ void cb_sector_ask(struct cb_sector_sink *sink, int64_t column) {
     sink->distinct++;
     return;
   }
-  uint32_t slot = (uint32_t)sector * 0x9e3779b1u >> 17;
-  while (sink->slots[slot] && sink->slots[slot] != (uint32_t)sector + 1) slot = (slot + 1) % SLOTS;
+  const uint32_t mask = (UINT32_C(1) << sink->slots_log2) - 1;
+  uint32_t slot = (uint32_t)sector * 0x9e3779b1u >> (32 - sink->slots_log2);
+  while (sink->slots[slot] && sink->slots[slot] != (uint32_t)sector + 1) slot = (slot + 1) & mask;
   if (sink->slots[slot]) return;
   sink->slots[slot] = (uint32_t)sector + 1;
   sink->used[sink->distinct++] = (uint16_t)slot;
@@ -100,6 +104,16 @@ static enum cb_status fetch_samples(struct fetched *fetched, const struct cb_reg
   return s;
 }
 
+/* As many slots as the sectors of one thread block need, if it is known how many nonzeros it has; few stay in L1. */
+static int choose_slots(const struct fetched *sample, int64_t samples) {
+  int64_t most = 0;
+  int log2 = sample->each ? LEAST_LOG2 : SLOTS_LOG2;
+  for (int64_t i = 0; i < samples && sample->each; i++)
+    most = cb_larger(most, sample->first[(i + 1) * sample->each] - sample->first[i * sample->each]);
+  while (log2 < SLOTS_LOG2 && INT64_C(1) << log2 < 2 * most) log2++;
+  return log2;
+}
+
 /* The sum over sampled thread blocks, in sectors; -1: no memory. `entry_bytes`: of a column's entry of x, or of its
  * entries of several vectors that lie side by side. */
 static int64_t sum_samples(const struct cb_region_builder *builder, const void *state, cb_sectors_visit *visit,
@@ -107,6 +121,7 @@ static int64_t sum_samples(const struct cb_region_builder *builder, const void *
   const int64_t blocks = builder->region.blocks, each = cb_divide_up(entry_bytes, SECTOR_BYTES);
   const int64_t shares = builder->region.blocks_per_sm > 0 ? builder->region.blocks_per_sm : 1;
   const int64_t room = (builder->target->shared_per_sm - KEPT_FREE) / shares / (SECTOR_BYTES * each);
+  const int slots_log2 = choose_slots(sample, samples);
   int64_t sum = 0;
   int failed = 0;
 #pragma omp parallel reduction(+ : sum) reduction(| : failed)
@@ -114,8 +129,9 @@ static int64_t sum_samples(const struct cb_region_builder *builder, const void *
     const int64_t per_sector = cb_larger(SECTOR_BYTES / entry_bytes, 1);
     struct cb_sector_sink sink = {.per_sector = per_sector,
                                   .shift = per_sector & (per_sector - 1) ? -1 : __builtin_ctzll((uint64_t)per_sector),
+                                  .slots_log2 = slots_log2,
                                   .columns = sample->each ? sample->columns : builder->work.part.csr->col_idx};
-    sink.slots = cb_calloc(SLOTS, sizeof *sink.slots);
+    sink.slots = cb_calloc((size_t)1 << slots_log2, sizeof *sink.slots);
     sink.used = cb_alloc(FULL, sizeof *sink.used);
     failed = !sink.slots || !sink.used;
 #pragma omp for schedule(dynamic, 8)

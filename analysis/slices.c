@@ -31,15 +31,19 @@ int64_t cb_sum_up(int64_t *first, int64_t count) {
   return first[count];
 }
 
-int64_t cb_equal_length(int64_t rows, cb_row_length *length_of, const void *state) {
-  enum { FEW = 64 }; /* rows, among which there are nearly always two lengths if there are any */
-  const int64_t length = length_of(state, 0);
+/* Whether one of the rows first … end - 1 has another length. */
+static int has_other(int64_t first, int64_t end, int64_t length, cb_row_length *length_of, const void *state) {
   int other = 0;
-  for (int64_t row = 1; row < cb_smaller(rows, FEW) && !other; row++) other = length_of(state, row) != length;
-  if (other) return -1;
 #pragma omp parallel for schedule(static) reduction(| : other)
-  for (int64_t row = 0; row < rows; row++) other |= length_of(state, row) != length;
-  return other ? -1 : length;
+  for (int64_t row = first; row < end; row++) other |= length_of(state, row) != length;
+  return other;
+}
+
+/* Where there are two lengths, they nearly always are among the first rows. */
+int64_t cb_equal_length(int64_t rows, cb_row_length *length_of, const void *state) {
+  enum { FEW = 64 };
+  const int64_t length = length_of(state, 0), few = cb_smaller(rows, FEW);
+  return has_other(0, few, length, length_of, state) || has_other(few, rows, length, length_of, state) ? -1 : length;
 }
 
 int64_t *cb_first_steps(struct cb_arena *arena, int64_t slices, cb_row_length *steps_of, const void *state,

@@ -68,6 +68,79 @@ enum cb_status cb_json_write(struct cb_text *text, struct cb_json root, size_t f
   return cb_fail_memory(diag, what, 0);
 }
 
+/* ---- line by line */
+
+static void new_line(struct cb_json_lines *lines) {
+  cb_text_add_bytes(lines->text, "\n", 1);
+  for (int i = 0; i < lines->depth; i++) cb_text_add_bytes(lines->text, "  ", 2);
+}
+
+static void begin_line(struct cb_json_lines *lines, const char *key) {
+  if (lines->has_member) cb_text_add_bytes(lines->text, ",", 1);
+  if (lines->depth) new_line(lines);
+  lines->has_member = 1;
+  if (!key) return;
+  cb_text_add_bytes(lines->text, "\"", 1);
+  cb_text_add_string(lines->text, key);
+  cb_text_add_bytes(lines->text, "\": ", 3);
+}
+
+void cb_json_begin(struct cb_json_lines *lines, const char *key, char bracket) {
+  begin_line(lines, key);
+  cb_text_add_bytes(lines->text, &bracket, 1);
+  lines->depth++;
+  lines->has_member = 0;
+}
+
+void cb_json_end(struct cb_json_lines *lines, char bracket) {
+  const int is_empty = !lines->has_member;
+  lines->depth--;
+  lines->has_member = 0;
+  if (!is_empty) new_line(lines);
+  cb_text_add_bytes(lines->text, &bracket, 1);
+  lines->has_member = 1;
+}
+
+void cb_json_line_integer(struct cb_json_lines *lines, const char *key, int64_t value) {
+  char digits[24], *at = digits + sizeof digits;
+  uint64_t left = value < 0 ? -(uint64_t)value : (uint64_t)value;
+  do *--at = (char)('0' + left % 10);
+  while (left /= 10);
+  if (value < 0) *--at = '-';
+  begin_line(lines, key);
+  cb_text_add_bytes(lines->text, at, (size_t)(digits + sizeof digits - at));
+}
+
+void cb_json_line_flag(struct cb_json_lines *lines, const char *key, int value) {
+  begin_line(lines, key);
+  cb_text_add_string(lines->text, value ? "true" : "false");
+}
+
+/* Whether the string stands in JSON as it is. */
+static int is_plain(const char *value) {
+  for (; *value; value++)
+    if ((unsigned char)*value < ' ' || (unsigned char)*value > '~' || *value == '"' || *value == '\\') return 0;
+  return 1;
+}
+
+static int add_strange(struct cb_text *text, const char *value) {
+  json_t *json = cb_json_text(value);
+  const int good = json && !json_dump_callback(json, append, text, JSON_ENCODE_ANY);
+  json_decref(json);
+  return good;
+}
+
+void cb_json_line_text(struct cb_json_lines *lines, const char *key, const char *value) {
+  begin_line(lines, key);
+  if (!is_plain(value)) {
+    if (!add_strange(lines->text, value)) lines->text->failed = 1;
+    return;
+  }
+  cb_text_add_bytes(lines->text, "\"", 1);
+  cb_text_add_string(lines->text, value);
+  cb_text_add_bytes(lines->text, "\"", 1);
+}
+
 /* ---- reading */
 
 /* No token of the document is longer: none goes from one quote that no backslash precedes to behind the next. */

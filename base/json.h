@@ -44,6 +44,18 @@ json_t *cb_json_text(const char *value);
 enum cb_status cb_json_write(struct cb_text *text, struct cb_json root, size_t flags, const char *what,
                              struct cb_diag *diag);
 
+/* The same text as of jansson's with JSON_INDENT(2), written line by line without a document. `key`: NULL in an array,
+ * and of the outermost object. What fails is the text. */
+struct cb_json_lines {
+  struct cb_text *text;
+  int depth, has_member; /* of the object or array that is open */
+};
+void cb_json_begin(struct cb_json_lines *lines, const char *key, char bracket); /* '{' or '[' */
+void cb_json_end(struct cb_json_lines *lines, char bracket);
+void cb_json_line_integer(struct cb_json_lines *lines, const char *key, int64_t value);
+void cb_json_line_flag(struct cb_json_lines *lines, const char *key, int value);
+void cb_json_line_text(struct cb_json_lines *lines, const char *key, const char *value); /* as cb_json_text */
+
 /* *root, an object or an array, is the caller's (json_decref). CB_ERR_FORMAT with line and reason, also of an object
  * that has a name twice; CB_ERR_MEMORY. */
 enum cb_status cb_json_read(json_t **root, const char *bytes, size_t length, struct cb_diag *diag);

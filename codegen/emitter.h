@@ -80,8 +80,8 @@ static inline void add_semiring(struct emitter *emitter, struct cb_scope *scope)
   if (cb_plan_is_complex(emitter->plan)) cb_scope_optional_section(scope, "complex");
 }
 
-/* Whether a sum is several numbers, of a struct, as those of kernels for several vectors are where a thread has several of
- * them, or where they are complex; and the type of a number. */
+/* Whether a sum is a struct of several numbers, as in kernels for several vectors where a thread has several of them, or
+ * where they are complex; and the type of a number. */
 static inline int has_several_sums(const struct emitter *emitter) {
   return emitter->share && (emitter->share->each > 1 || cb_plan_is_complex(emitter->plan));
 }

@@ -235,6 +235,7 @@ static enum cb_status expand_sections(struct emitter *emitter, const struct cb_r
   if (is_shared_by_threads(emitter) && !emitter->share->sharing) cb_scope_optional_section(&scope, "parted");
   if (emitter->share && emitter->share->sharing == CB_SHARING_TURNS) cb_scope_section(&scope, "turns");
   if (emitter->share && emitter->share->sharing == CB_SHARING_WARPS) cb_scope_section(&scope, "meeting");
+  if (emitter->share && emitter->share->sharing == CB_SHARING_TILES) cb_scope_section(&scope, "tensor");
   if (emitter->arena.failed) return cb_fail_memory(emitter->diag, "generated text", 0);
   const enum cb_status s = cb_expand(text, region->layout, &scope, emitter->diag);
   return s ? s : cb_scope_check(&scope, region->name, emitter->diag);
@@ -534,6 +535,7 @@ static int shared_blocks_per_sm(const struct emitter *emitter, const struct cb_l
   if (emitter->plan->vector_blocks) return emitter->plan->vector_blocks;
   const int rows = rows_of_thread(emitter, launch);
   const int each = emitter->share->each * (int)cb_type_size(emitter->plan->sum_type);
+  if (emitter->share->sharing == CB_SHARING_TILES) return each <= PIECE ? blocks : blocks / 2;
   const int plain = rows * each <= PIECE ? 1024 : rows * each <= SOME ? 512 : 256;
   const int resident = is_staged(emitter, launch) ? 768 : plain; /* threads of a multiprocessor */
   if (blocks * launch->threads <= resident) return rows == 1 && each > PIECE && blocks > 1 ? blocks / 2 : blocks;
@@ -623,7 +625,7 @@ static enum cb_status emit_kernel(struct emitter *emitter, int number_of_launch)
 
 /* Functions that regions and kernels call, each emitted when its name occurs there, or in one that is emitted. */
 static const char *const common_functions[] = {
-    "load_x",         "commit", "commit_more", "commit_atomic", "set_sum", "add_sum", "add_sum_atomic",
+    "load_x",         "load_factor", "commit", "commit_more", "commit_atomic", "set_sum", "add_sum", "add_sum_atomic",
     "last_to_arrive", "zero",   "product",     "add_product",   "scale",   "add_scaled",   "add",     "total",   "clear",
     "is_finite",      "warp_lane",   "shuffle",     "shuffle_xor", "shuffle_warp", "shuffle_up", "load_l2", "store_l2"};
 enum { COMMON_FUNCTIONS = sizeof common_functions / sizeof *common_functions };
@@ -657,6 +659,20 @@ static int choose_common(int chosen[COMMON_FUNCTIONS], const char *text) {
   return more;
 }
 
+/* The order of thread blocks, where a region asks for one and there are enough of them. */
+static void add_dealing(struct emitter *emitter, struct cb_scope *scope) {
+  const struct cb_plan *plan = emitter->plan;
+  const int64_t multiprocessors = plan->target.multiprocessors;
+  if (plan->regions_count != 1 || plan->launches_count != 1) return;
+  const int64_t round = plan->regions[0].dealt * multiprocessors;
+  const int64_t blocks = plan->regions[0].blocks * cb_share_blocks(emitter->share);
+  if (cb_share_blocks(emitter->share) == 1 || !round || blocks < round) return;
+  cb_scope_section(scope, "dealt");
+  cb_scope_placeholder(scope, "dealt_blocks", number(emitter, plan->regions[0].dealt));
+  cb_scope_placeholder(scope, "multiprocessors", number(emitter, multiprocessors));
+  cb_scope_placeholder(scope, "in_rounds", number(emitter, blocks / round * round));
+}
+
 /* How a kernel for several vectors deals them out. */
 static void add_share(struct emitter *emitter, struct cb_scope *scope) {
   const struct cb_vector_share *share = emitter->share;
@@ -664,9 +680,11 @@ static void add_share(struct emitter *emitter, struct cb_scope *scope) {
   cb_scope_placeholder(scope, "each", number(emitter, share->each));
   cb_scope_optional(scope, "parts", number(emitter, share->parts));
   if (has_several_sums(emitter)) cb_scope_section(scope, "each");
+  if (has_several_sums(emitter) && share->each == 1) cb_scope_section(scope, "one_alone");
   if (share->parts > 1) cb_scope_section(scope, "parts");
   if (cb_share_blocks(share) > 1) cb_scope_section(scope, "own_threads");
   if (share->sharing == CB_SHARING_WARPS) cb_scope_section(scope, "meeting");
+  add_dealing(emitter, scope);
   if (share == &emitter->plan->shares[CB_VECTORS_STRIDED]) return;
   cb_scope_section(scope, "packed");
   if (share == &emitter->plan->shares[CB_VECTORS_COPIED]) cb_scope_section(scope, "apart");

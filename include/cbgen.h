@@ -281,7 +281,8 @@ typedef enum cbgen_reorder {
  * must be symmetric. Entry (j, i) has the bits of entry (i, j), those with the other sign, or of a complex matrix those
  * with the imaginary part's other sign; then about half of the matrix is stored where that is faster (the option
  * "symmetric-storage"), the lower triangle counts, and what stands above the main diagonal is not read, but in a
- * skew-symmetric or Hermitian matrix whose recipe stores part of it as it is. With the option "check-symmetry" at "on" values that break the promise are found: cbgen_operator_check. */
+ * skew-symmetric or Hermitian matrix whose recipe stores part of it as it is. With the option "check-symmetry" at "on"
+ * values that break the promise are found: cbgen_operator_check. */
 typedef enum cbgen_symmetry {
   CBGEN_SYMMETRY_OPTION = 0, /* what the option "symmetric" says; as a standard only fixed values are looked at */
   CBGEN_SYMMETRIC = 1,

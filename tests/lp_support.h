@@ -90,10 +90,10 @@ static inline void draw_lp(struct lp_bed *bed, uint64_t seed) {
 
 /* `settings` are the context's, `other` those of the transpose's recipe; "": the same. */
 static inline struct lp_bed lp_bed_with(struct cb_csr csr, const char *settings, const char *other, uint64_t seed,
-                                        cbgen_specialise specialise) {
+                                        cbgen_specialise specialise, cbgen_specialise of_transposed) {
   struct lp_bed bed = {.context = new_context(settings), .csr = csr};
   const cbgen_request request = {.struct_size = sizeof request, .specialise = specialise};
-  const cbgen_request turned = {.struct_size = sizeof turned, .specialise = specialise, .transpose = 1};
+  const cbgen_request turned = {.struct_size = sizeof turned, .specialise = of_transposed, .transpose = 1};
   int32_t *pointers;
   const cbgen_csr view = view_of(&bed.csr, &pointers);
   must(bed.context, cbgen_compile(bed.context, &view, &request, &bed.a));
@@ -113,7 +113,7 @@ static inline struct lp_bed lp_bed_with(struct cb_csr csr, const char *settings,
 }
 
 static inline struct lp_bed lp_bed_of(struct cb_csr csr, const char *settings, const char *other, uint64_t seed) {
-  return lp_bed_with(csr, settings, other, seed, CBGEN_SPECIALISE_AUTO);
+  return lp_bed_with(csr, settings, other, seed, CBGEN_SPECIALISE_AUTO, CBGEN_SPECIALISE_AUTO);
 }
 
 static inline void release_lp(struct lp_bed *bed) {

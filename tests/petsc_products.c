@@ -36,7 +36,9 @@ static PetscErrorCode multiplies(product_function *product, PetscBool first, Pet
   PetscCall(product(A, B, MAT_INITIAL_MATRIX, &C));
   PetscCall(product(ours_a, ours_b, MAT_INITIAL_MATRIX, &ours_c));
   PetscCall(expect_same_products(ours_c, C, "a product"));
-  for (int again = 0; again < 2; again++) {
+  /* with new values aijcusparse of PETSc 3.24 multiplies with the transposed matrix of the ones before */
+  const int repeats = PetscDefined(HAVE_CUDA) && product == transposed ? 0 : 2;
+  for (int again = 0; again < repeats; again++) {
     PetscCall(MatScale(A, -1.5));
     PetscCall(MatScale(ours_a, -1.5));
     PetscCall(product(A, B, MAT_REUSE_MATRIX, &C));
@@ -96,9 +98,12 @@ static PetscErrorCode multiplies_three(void) {
 }
 
 PetscErrorCode test_products(void) {
+  PetscMPIInt size;
   PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  const int first = PetscDefined(HAVE_CUDA) && size > 1 ? 3 : 1; /* mpiaijcusparse and mpiaij have no product */
   for (int i = 0; i < 3; i++)
-    for (int ours = 1; ours < 4; ours++)
+    for (int ours = first; ours < 4; ours++)
       PetscCall(multiplies(functions[i], ours & 1 ? PETSC_TRUE : PETSC_FALSE, ours & 2 ? PETSC_TRUE : PETSC_FALSE));
   PetscCall(multiplies_dense());
   PetscCall(multiplies_three());

@@ -25,8 +25,10 @@ extern const PetscInt shapes_count;
 /* An assembled matrix of the shape and the type: `type` as MatSetType takes it. */
 PetscErrorCode make_matrix(const struct shape *shape, MatType type, Mat *A);
 
-/* Every operation of the two that multiplies, and the diagonal, give the same. */
+/* Every operation of the two that multiplies gives the same, for vectors as each makes them: with a PETSc that has CUDA those
+ * of ours are on the GPU. And for vectors on the host, as a reference of type aij makes them. */
 PetscErrorCode expect_same_products(Mat ours, Mat reference, const char *what);
+PetscErrorCode expect_same_products_on_host(Mat ours, Mat reference, const char *what);
 PetscErrorCode expect_same_vectors(Vec ours, Vec reference, const char *what);
 PetscErrorCode expect_type(Mat A, MatType sequential, MatType parallel);
 

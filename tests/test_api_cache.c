@@ -487,6 +487,39 @@ struct said {
   char text[20000];
 };
 
+static void hear(void *user, const char *line);
+
+/* Where the matrix is on the device, kernels may pack an entry's arrays anew instead of uploading them: the operator is
+ * what it would be. What kernels cannot survey comes out of the entry. */
+static void kernels_may_pack_what_an_entry_keeps(void **state) {
+  static const char *const recipes[] = {"recipe=sell", "recipe=merge", "recipe=blocks"};
+  static struct said said;
+  for (size_t i = 0; i < 2 * sizeof recipes / sizeof *recipes; i++) {
+    const int shuffled = (int)(i % 2);
+    open_cache(state);
+    struct sample sample = sample_of("fe3,n=4", (struct form){.on_device = 1, .shuffled = shuffled});
+    cbgen_context *context = new_context(recipes[i / 2]), *other = new_context(recipes[i / 2]);
+    must(context, cbgen_set(context, "pack", "host"));
+    must(other, cbgen_set(other, "pack", "device"));
+    cbgen_operator *miss = compile_in(context, &sample, CBGEN_VALUES_MUTABLE, 0, CBGEN_CACHE_MISS);
+    said.text[0] = 0;
+    assert_int_equal(cbgen_set_log(other, hear, &said), CBGEN_OK);
+    cbgen_operator *hit = compile_in(other, &sample, CBGEN_VALUES_MUTABLE, 0, CBGEN_CACHE_HIT);
+    const int anew = strstr(said.text, "kernels pack the arrays anew") != NULL;
+    if (anew == shuffled) fail_msg("%s: %s", recipes[i / 2], said.text);
+    check_product(hit, &sample.csr);
+    assert_same(miss, hit);
+    set_values(&sample, 5);
+    sum_up(&sample);
+    renew(hit, &sample, 0);
+    cbgen_operator_free(miss);
+    cbgen_operator_free(hit);
+    cbgen_context_destroy(context);
+    cbgen_context_destroy(other);
+    sample_release(&sample);
+  }
+}
+
 static void hear(void *user, const char *line) {
   struct said *said = user;
   const size_t length = strlen(said->text);
@@ -535,6 +568,7 @@ int main(void) {
       TEST(entries_of_no_use_are_made_anew),
       TEST(every_file_operation_may_fail),
       TEST(the_log_tells),
+      TEST(kernels_may_pack_what_an_entry_keeps),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

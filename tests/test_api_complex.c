@@ -144,18 +144,12 @@ static void what_is_declined(void **state) {
   cbgen_request request = {.struct_size = sizeof request, .conjugate = 2};
   double room[16];
   REFUSED(CBGEN_ERROR_ARGUMENT, "'conjugate' is 2", cbgen_compile(context, &sample.view, &request, &none));
-  request = (cbgen_request){.struct_size = sizeof request, .vectors = 4};
-  REFUSED(CBGEN_ERROR_UNSUPPORTED, "several vectors at once", cbgen_compile(context, &sample.view, &request, &none));
   request = (cbgen_request){.struct_size = sizeof request, .epilogue = "out r; r = ax;"};
   REFUSED(CBGEN_ERROR_UNSUPPORTED, "an epilogue", cbgen_compile(context, &sample.view, &request, &none));
   request = (cbgen_request){.struct_size = sizeof request, .device_scalars = 1};
   REFUSED(CBGEN_ERROR_UNSUPPORTED, "scalars in device memory", cbgen_compile(context, &sample.view, &request, &none));
   request = (cbgen_request){.struct_size = sizeof request, .split = 1};
   REFUSED(CBGEN_ERROR_ARGUMENT, "split values are doubles", cbgen_compile(context, &sample.view, &request, &none));
-  must(context, cbgen_set(context, "recipe", "cb"));
-  REFUSED(CBGEN_ERROR_UNSUPPORTED, "the cb layout multiplies real numbers only",
-          cbgen_compile(context, &sample.view, NULL, &none));
-  must(context, cbgen_set(context, "recipe", "auto"));
   REFUSED(CBGEN_ERROR_UNSUPPORTED, "those of real matrices", cbgen_lp_scales(context, &sample.view, room, room));
   REFUSED(CBGEN_ERROR_UNSUPPORTED, "f64 or f32", cbgen_batch_create(context, &sample.view, "cg", &of_batch, &batch));
   must(context, cbgen_set(context, "type", "f64"));

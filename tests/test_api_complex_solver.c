@@ -97,7 +97,8 @@ static void blocks_are_inverted(void **state) {
 static void singular_blocks_are_their_diagonals(void **state) {
   int32_t pointers[] = {0, 2, 4, 6, 8}, columns[] = {0, 1, 0, 1, 2, 3, 2, 3};
   double values[] = {1, 1, 1, 1, 0, 2, 0, 2, 0, 0, 0, 0, 0, 0, 0, 4}, found[16];
-  const double expected[] = {0.5, -0.5, 0, 0, 1, 0, 0, 0, 0, 0, 0, -0.5, 0, 0, 0, -0.25}; /* the first columns, then the second */
+  /* the first column of each block, then the second */
+  const double expected[] = {0.5, -0.5, 0, 0, 1, 0, 0, 0, 0, 0, 0, -0.5, 0, 0, 0, -0.25};
   const cbgen_csr view = {.struct_size = sizeof view, .rows = 4, .cols = 4, .nnz = 8, .row_ptr = pointers,
                           .col_idx = columns, .values = values, .value_type = CBGEN_C128};
   const uint64_t inverses = app_alloc(0, sizeof found);

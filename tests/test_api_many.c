@@ -22,14 +22,15 @@ static cbgen_operator *compiled(cbgen_context *context, const cbgen_csr *view, i
 struct dense {
   size_t size;
   int64_t rows, cols, ldx, ldy, x_length, y_length;
-  int vectors;
+  int vectors, parts; /* parts of a number: 2, if complex */
   cbgen_order order;
   unsigned char *x, *y;
   uint64_t x_there, y_there;
 };
 
 static void fill_numbers(unsigned char *bytes, int64_t count, enum cb_type type, uint64_t seed) {
-  for (int64_t i = 0; i < count; i++) cb_real_set(bytes, type, i, (double)(draw(&seed) >> 12) * 0x1p-51 - 1);
+  for (int64_t i = 0; i < count * cb_type_parts(type); i++)
+    cb_real_set(bytes, cb_type_of_part(type), i, (double)(draw(&seed) >> 12) * 0x1p-51 - 1);
 }
 
 static struct dense dense_for(const cbgen_operator *op, int vectors, cbgen_order order, int gap) {
@@ -42,6 +43,7 @@ static struct dense dense_for(const cbgen_operator *op, int vectors, cbgen_order
                         .ldx = (by_row ? vectors : info.cols) + gap,
                         .ldy = (by_row ? vectors : info.rows) + gap,
                         .vectors = vectors,
+                        .parts = cb_type_parts((enum cb_type)info.vector_type),
                         .order = order};
   dense.x_length = dense.ldx * (by_row ? info.cols : vectors);
   dense.y_length = dense.ldy * (by_row ? info.rows : vectors);
@@ -72,6 +74,8 @@ static cbgen_products products_with(const struct dense *dense) {
                           .ldy = dense->ldy,
                           .alpha = 1.25,
                           .beta = -0.5,
+                          .alpha_imag = dense->parts > 1 ? 0.75 : 0,
+                          .beta_imag = dense->parts > 1 ? -2 : 0,
                           .x = (void *)(uintptr_t)dense->x_there,
                           .y = (void *)(uintptr_t)dense->y_there};
 }
@@ -90,7 +94,8 @@ static void expect_vector(unsigned char *y, cbgen_operator *single, const struct
     memcpy(y + (size_t)i * dense->size, dense->y + place(dense, dense->ldy, i, v), dense->size);
   if (dense->cols) assert_true(app_put(vectors.x_there, x, (size_t)dense->cols * dense->size));
   if (dense->rows) assert_true(app_put(vectors.y_there, y, (size_t)dense->rows * dense->size));
-  const cbgen_product product = product_with(&vectors, 1.25, -0.5, NULL);
+  cbgen_product product = product_with(&vectors, 1.25, -0.5, NULL);
+  if (dense->parts > 1) product.alpha_imag = 0.75, product.beta_imag = -2;
   must_operator(single, cbgen_multiply(single, &product));
   if (dense->rows) assert_true(app_take(y, vectors.y_there, (size_t)dense->rows * dense->size));
   vectors_release(&vectors);
@@ -123,13 +128,14 @@ static void check_products(cbgen_operator *op, cbgen_operator *single, int vecto
 
 /* The example of each recipe, types and orders of odd sizes in turn. */
 static void every_vector_has_its_own_product(void **state) {
-  static const char *const types[] = {"f64", "f32", "bf16", "f32-f64"};
+  static const char *const types[] = {"f64", "f32", "c128", "bf16", "f32-f64", "c64"};
+  enum { TYPES = sizeof types / sizeof *types };
   const struct cb_recipe *recipe;
   (void)state;
   for (int number = 0; (recipe = cb_recipe_at(number)); number++) {
     struct sample sample = sample_of(example_of(recipe), (struct form){0});
     cbgen_context *context = new_context(settings_of_recipe(recipe));
-    must(context, cbgen_set(context, "type", types[number % 4]));
+    must(context, cbgen_set(context, "type", types[number % TYPES]));
     must(context, cbgen_set(context, "copy-x", number % 2 ? "on" : "off"));
     cbgen_operator *op = compiled(context, &sample.view, 8);
     cbgen_info info = {.struct_size = sizeof info};

@@ -115,8 +115,8 @@ static void broken_promises_are_found(void **state) {
       must_operator(op, renew(op, &csr, round % 2 ? there : 0));
       must_operator(op, cbgen_operator_check(op, NULL));
       check_product(op, &csr);
-      csr.values[cb_csr_numbers(&csr) - (kind->is_complex ? 3 : 2)] += 1; /* the last of the last row below the main
-                                                                           * diagonal: its imaginary part, if it has one */
+      /* the last entry below the main diagonal, or its imaginary part */
+      csr.values[cb_csr_numbers(&csr) - (kind->is_complex ? 3 : 2)] += 1;
       must_operator(op, renew(op, &csr, round % 2 ? there : 0));
       assert_int_equal(cbgen_operator_check(clone, NULL), CBGEN_ERROR_WRONG);
       assert_non_null(strstr(cbgen_operator_message(clone), kind->broken));

@@ -120,6 +120,14 @@ static void every_nonzero_has_one_slot(void **state) {
         assert_ok(cb_assignment_check(product.plan, product.assignment, &diag));
         product_release(&product);
       }
+  for (unsigned per_mille = 0; per_mille <= 1000; per_mille += 125) {
+    struct product product =
+        product_of_matrix(random_matrix(83, 70, per_mille, per_mille), "recipe=blocks block-fill=1 block-size=8x8 vectors=8");
+    assert_int_equal(product.plan->regions[0].value_slots, 64 * strtol(fact(&product, "steps"), NULL, 10));
+    assert_ok(cb_plan_check(product.plan, &diag));
+    assert_ok(cb_assignment_check(product.plan, product.assignment, &diag));
+    product_release(&product);
+  }
 }
 
 /* The number of blocks, against a dense picture. */
@@ -189,6 +197,7 @@ static void every_allocation_may_fail(void **state) {
   (void)state;
   assert_true(check_allocations(random_matrix(61, 60, 250, 9), "recipe=blocks block-fill=1") > 15);
   assert_true(check_allocations(random_matrix(61, 60, 250, 9), "recipe=blocks block-fill=1 block-size=3x3") > 15);
+  assert_true(check_allocations(random_matrix(61, 60, 250, 9), "recipe=blocks block-fill=1 block-size=8x8 vectors=8") > 15);
   assert_true(check_allocations(matrix_of("staircase,n=600"), "recipe=blocks block-fill=1 block-lanes=1") > 15);
 }
 
@@ -257,6 +266,29 @@ static void products_of_natural_blocks(void **state) {
   verify_gathered(&gathered);
 }
 
+/* Tensor cores: edges that cut blocks, absent entries, empty block rows, one to eight warps for a block row. */
+static void products_of_whole_blocks(void **state) {
+  (void)state;
+  static const char *const matrices[] = {
+      "dense,rows=37,cols=41",
+      "dense,rows=9,cols=300",
+      "dense,rows=19,cols=1",
+      "random,rows=70,cols=45,density=0.2",
+      "hypersparse,rows=150,cols=150,keep=0.2,per_row=3",
+      "block,blocks_r=11,r=8,c=8,per_row=5,fill=0.95",
+  };
+  static const char *const variants[] = {"vectors=8", "vectors=16 form=add", "vectors=8 copy-x=on form=axpby block-batch=3",
+                                         "vectors=8 values=fixed type=f32-f64"};
+  struct gathered gathered = {0};
+  for (size_t m = 0; m < sizeof matrices / sizeof *matrices; m++) {
+    char settings[160];
+    snprintf(settings, sizeof settings, "recipe=blocks block-fill=1 block-size=8x8 %s", variants[m % 4]);
+    gather(&gathered, matrices[m], settings);
+    assert_int_equal(gathered.products[m].plan->regions[0].sharing, CB_SHARING_TILES);
+  }
+  verify_gathered(&gathered);
+}
+
 /* Block rows of varied length are sorted. */
 static void products_of_sorted_rows(void **state) {
   (void)state;
@@ -285,6 +317,7 @@ int main(void) {
       cmocka_unit_test(every_allocation_may_fail),
       cmocka_unit_test(products_of_all_sizes),
       cmocka_unit_test(products_of_natural_blocks),
+      cmocka_unit_test(products_of_whole_blocks),
       cmocka_unit_test(products_of_sorted_rows),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

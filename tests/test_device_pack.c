@@ -257,7 +257,8 @@ static void bytes_are_the_host_s(void **state) {
   close_session(session);
 }
 
-/* What small shapes do not have: long rows in segments and on diagonals, columns that take more than two bytes. */
+/* What small shapes do not have: long rows in segments and on diagonals, columns that take more than two bytes, blocks for
+ * tensor cores. */
 static void long_and_wide_ones_are_the_host_s(void **state) {
   (void)state;
   static const char *const cases[][2] = {
@@ -265,6 +266,8 @@ static void long_and_wide_ones_are_the_host_s(void **state) {
       {"long_row,rows=300,cols=4000,per_row=5,long_rows=2,long_length=3000", "recipe=merge merge-piece=256"},
       {"diagonals,n=300,count=80,spread=100,fill=0.95", "recipe=dia dia-fill=0 dia-most=1024"},
       {"diagonal,n=66000", "recipe=merge"},
+      {"block,blocks_r=90,r=8,c=8,per_row=9,fill=0.95", "recipe=blocks vectors=8"},
+      {"dense,rows=301,cols=203", "recipe=blocks vectors=16"},
   };
   struct cb_session *session = open_session();
   packed = left = 0;

@@ -40,6 +40,7 @@ static const struct {
     {"road,n=20,keep=0.6", "recipe=sell vectors=32 form=ax"},
     {"powerlaw,rows=400,max=300", "recipe=merge vectors=3 form=add"},
     {"band,n=300,half=20,per_row=6", "recipe=auto vectors=2 type=bf16"},
+    {"powerlaw,rows=300,max=100", "recipe=merge vectors=4 type=c64 conjugate=on"},
 };
 
 static void open_case(struct cb_bench **bench, struct cb_csr *csr, struct cb_options *options, size_t number,
@@ -49,6 +50,7 @@ static void open_case(struct cb_bench **bench, struct cb_csr *csr, struct cb_opt
   cb_options_default(options);
   set_options(options, cases[number].options);
   assert_ok(cb_matrix_generate(csr, cases[number].matrix, &diag));
+  if (cb_precision_is_complex(options->type)) assert_ok(cb_csr_make_complex(csr, &diag));
   if (cb_bench_open(bench, &settings, &diag)) fail_msg("%s", diag.message);
 }
 

@@ -223,6 +223,7 @@ static const struct plan_case fused_cases[] = {
     {"block,blocks_r=300,r=4,c=4,per_row=3,scattered=7", "recipe=tiles type=f32 block-lanes=8"},
     {"block,blocks_r=9000,r=2,c=2,per_row=12,scattered=3,fill=0.95", "recipe=tiles"},
     {"stencil27,n=12,extra=0.5", ""},
+    {"stencil27,n=12", "symmetric=on symmetric-storage=on dia-stride=144 dia-rows=3"},
     {"stencil27,n=12,extra=0.5", "type=f32 sell-lanes=4"},
     {"stencil27,n=60,extra=0.5", ""},
     {"stencil7,n=12,extra=0.5", "sell-vector=2"},

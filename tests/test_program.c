@@ -7,6 +7,7 @@
 #include "codegen/program/batch.h"
 #include "base/integers.h"
 #include "codegen/program/form.h"
+#include "codegen/program/fused.h"
 #include "codegen/program/program.h"
 #include "codegen/program/stages.h"
 #include "codegen/source.h"
@@ -40,7 +41,8 @@ static enum cb_status text_in_form(struct cb_text *text, const char *matrix, con
                                              .sizes = {.restart = 20, .block_size = 3},
                                              .vector = plan->vector_type,
                                              .sum = plan->sum_type};
-  const enum cb_status s = cb_program_text(text, &request, shape, diag);
+  const enum cb_status s = form->kind == CB_PROGRAM_GRAPH ? cb_fused_text(text, &request, 1, diag)
+                                                          : cb_program_text(text, &request, shape, diag);
   product_release(&product);
   return s;
 }
@@ -515,6 +517,29 @@ static void stages_compile_and_do_not_spill(void **state) {
   cb_nvrtc_close(nvrtc);
 }
 
+/* Fused products of linear programs, with as many thread blocks as the products' own kernels, do not spill. */
+static void fused_products_do_not_spill(void **state) {
+  static const char *const cases[][2] = {{"random,rows=2000,cols=3000,density=0.01", "recipe=sell"},
+                                         {"random,rows=2000,cols=3000,density=0.002", "recipe=merge"},
+                                         {"fe3,n=5", "recipe=patterns"}};
+  const struct cb_program_form form = {.kind = CB_PROGRAM_GRAPH};
+  const struct cb_nvrtc_options options = {.arch = "sm_90", .strict = 1};
+  struct cb_nvrtc *nvrtc = open_nvrtc();
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct cb_compiled made;
+    struct cb_text text = {0};
+    struct cb_diag diag = {0};
+    if (text_in_form(&text, cases[i][0], cases[i][1], &cb_program_pdhg[1], &form, NULL, &diag))
+      fail_msg("%s: %s", cases[i][1], diag.message);
+    if (cb_nvrtc_compile(&made, nvrtc, cb_text_string(&text), "fused", &options, &diag)) fail_msg("%s", diag.message);
+    if (cb_spilled_bytes(&made)) fail_msg("%s: %d bytes", cases[i][1], cb_spilled_bytes(&made));
+    cb_compiled_release(&made);
+    cb_text_release(&text);
+  }
+  cb_nvrtc_close(nvrtc);
+}
+
 /* What repeats does so as one, with a struct of the state that it begins and ends with; another form refuses it. */
 static void repeated_acts_stand_together(void **state) {
   const struct cb_program_sizes sizes = {0};
@@ -623,6 +648,7 @@ int main(void) {
       cmocka_unit_test(what_is_not_read_takes_no_time), cmocka_unit_test(no_batch_spills),
       cmocka_unit_test(rows_are_kept_where_registers_suffice),
       cmocka_unit_test(stages_compile_and_do_not_spill),
+      cmocka_unit_test(fused_products_do_not_spill),
       cmocka_unit_test(repeated_acts_stand_together),
       cmocka_unit_test(vectors_are_read_coherently),
       cmocka_unit_test(other_methods_compile), cmocka_unit_test(every_recipe_with_heads_has_programs)};

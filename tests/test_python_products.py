@@ -280,6 +280,12 @@ class Matrices(FakeCase):
             same(operator @ x.real.copy(), plain @ x.real)  # NumPy's, converted
             many = numpy.array([x, 2 * x]).T
             same(operator @ many, plain @ many)
+            at_once = cbgen.compile(given, shape=plain.shape, vectors=2)
+            self.assertEqual(at_once.info.vectors, 2)
+            for library in (lambda array: array, CUPY.ndarray, TORCH.Tensor):
+                same(on_host(at_once @ library(many)), on_host(operator @ library(many)))
+            same(at_once.matmat(many, many.copy(), alpha=1j, beta=2 - 1j), 1j * (plain @ many) + (2 - 1j) * many)
+            same(at_once.H.matmat(many), plain.conj().T @ many)
             same((2 * operator - operator).H @ x, plain.conj().T @ x)
             operator.update_values(2j * plain.data)
             same(operator @ x, 2j * (plain @ x))
@@ -306,8 +312,7 @@ class Matrices(FakeCase):
             (TypeError, "shape= belongs to", plain, {"shape": (40, 40)}),
             (ValueError, "a matrix has (rows, columns)", (data, indices, indptr), {"shape": (40,)}),
             (cbgen.ArgumentError, "choose c128 or c64", plain.astype(complex), {"type": "f64"}),
-            (cbgen.UnsupportedError, "several vectors at once", plain.astype(complex), {"vectors": 4}),
-            (cbgen.UnsupportedError, "real numbers only", plain.astype(complex), {"context": cbgen.Context(recipe="cb")}),
+            (cbgen.UnsupportedError, "atomics", plain.astype(complex), {"context": cbgen.Context(atomics="on")}),
             (ValueError, "the values are int64, some beyond 2**53", (data.astype(int) + 2**53 + 1, indices, indptr),
              {"shape": plain.shape}),
             (ValueError, "some beyond 2**53", (data.astype(int) - 2**53 - 1, indices, indptr), {"shape": plain.shape}),

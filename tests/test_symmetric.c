@@ -173,7 +173,7 @@ static void half_is_stored_where_that_pays(void **state) {
       {"sm_90", "recipe=dia symmetric=on symmetric-storage=on", 1},
       {"sm_75", "recipe=dia symmetric=on symmetric-storage=off", 0},
       {"sm_75", "recipe=dia values=fixed symmetric=off", 0},
-      {"sm_75", "recipe=blocks block-fill=1 block-size=2x2 symmetric=on", 0}, /* slower than the whole matrix */
+      {"sm_75", "recipe=blocks block-fill=1 block-size=2x2 symmetric=on", 1},
       {"sm_75", "recipe=blocks block-fill=1 block-size=2x2 symmetric=on symmetric-storage=on", 1},
   };
   struct cb_csr csr = symmetrised(matrix_of("stencil7,n=50"), CB_SYMMETRIC_ON);
@@ -237,7 +237,7 @@ static void thread_blocks_are_wide_where_there_are_many(void **state) {
   static const struct words cases[] = {
       {"stencil7,n=20", "recipe=dia " HALF, {"kStored = 4", "value_cached"}, {"kThreads = 512", "negative(stored_value)"}},
       {"stencil7,n=20", "recipe=dia " SKEW " dia-threads=1024", {"kThreads = 1024", "negative(stored_value)"}, {0}},
-      {"stencil7,n=52", "recipe=dia " HALF, {"kThreads = 512"}, {0}},
+      {"stencil7,n=52", "recipe=dia dia-stride=1 " HALF, {"kThreads = 512"}, {"kStride"}},
       {"stencil7,n=52",
        "recipe=dia dia-threads=1024",
        {"256 * thread_block"},
@@ -248,6 +248,68 @@ static void thread_blocks_are_wide_where_there_are_many(void **state) {
     check_words(&product, &cases[c]);
     product_release(&product);
   }
+}
+
+/* Where there are rows enough, a thread has some a stride apart, which is a multiple of 32 near most of the diagonals
+ * that a thread block does not span, so many that the GPU holds all thread blocks at once. */
+static void rows_are_a_stride_apart(void **state) {
+  (void)state;
+  static const struct {
+    const char *matrix, *settings, *stride;
+    int rows, tiles, threads;
+  } cases[] = {
+      {"stencil7,n=56", "", "3136", 2, 5, 768},
+      {"stencil27,n=56", "", "3136", 2, 4, 896},
+      {"stencil5,n=400", "dia-threads=256", "none", 0, 0, 0}, /* a line is too short */
+      {"stencil5,n=600", "dia-threads=256", "608", 3, 3, 256},
+      {"stencil7,n=20", "", "none", 0, 0, 256}, /* few rows */
+      {"stencil7,n=20", "dia-stride=400", "416", 20, 1, 768},
+      {"stencil7,n=20", "dia-stride=400 dia-rows=3 dia-threads=256", "416", 3, 2, 256},
+      {"stencil7,n=56", "dia-stride=1", "none", 0, 0, 512},
+      {"stencil7,n=56,extra=0.1", "", "none", 0, 0, 256}, /* the rest could join */
+  };
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    char settings[128];
+    snprintf(settings, sizeof settings, "recipe=dia %s " HALF, cases[c].settings);
+    struct product product = symmetric_product(cases[c].matrix, settings, CB_SYMMETRIC_ON);
+    if (strcmp(fact(&product, "stride"), cases[c].stride) ||
+        (cases[c].rows && constant(&product, "kRepeats", 0) != cases[c].rows) ||
+        (cases[c].tiles && constant(&product, "kTiles", 0) != cases[c].tiles) ||
+        (cases[c].threads && constant(&product, "kThreads", 256) != cases[c].threads))
+      fail_msg("%s %s: stride %s, %lld rows, %lld tiles, %lld threads", cases[c].matrix, settings,
+               fact(&product, "stride"), (long long)constant(&product, "kRepeats", 0),
+               (long long)constant(&product, "kTiles", 0), (long long)constant(&product, "kThreads", 256));
+    product_release(&product);
+  }
+}
+
+/* Images that lie anywhere are read a sector for each value: more than the whole matrix. */
+static void blocks_are_halved_where_images_lie_together(void **state) {
+  (void)state;
+  static const struct {
+    const char *matrix;
+    int is_half;
+  } cases[] = {{"fe3,n=24", 1}, {"block,blocks_r=3000,r=3,c=3,per_row=12", 0}};
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
+    for (int forced = 0; forced < 2; forced++) {
+      struct cb_options options;
+      struct cb_target target;
+      struct cb_plan *plan;
+      struct cb_assignment *assignment;
+      struct cb_diag diag = {0};
+      struct cb_csr csr = symmetrised(matrix_of(cases[c].matrix), CB_SYMMETRIC_ON);
+      cb_options_default(&options);
+      set_options(&options, forced ? "recipe=blocks block-lanes=1 block-fill=30 symmetric-storage=on symmetric=on"
+                                   : "recipe=blocks block-lanes=1 block-fill=30 symmetric=on");
+      assert_ok(cb_target_find(&target, "sm_75", &diag)); /* L2 holds less */
+      target.l2_bytes /= 8;
+      assert_ok(cb_plan_build(&plan, &assignment, &csr, &target, &options, &diag));
+      if ((plan->regions[0].mirrored > 0) != (cases[c].is_half || forced))
+        fail_msg("%s: %lld nonzeros are mirrored", cases[c].matrix, (long long)plan->regions[0].mirrored);
+      cb_assignment_free(assignment);
+      cb_plan_free(plan);
+      cb_csr_release(&csr);
+    }
 }
 
 /* ---- products */
@@ -280,6 +342,7 @@ static void sums_are_those_of_the_whole_matrix(void **state) {
   } cases[] = {
       {"stencil7,n=7", "recipe=dia", 0},
       {"stencil27,n=5", "recipe=dia", 0},
+      {"stencil27,n=9", "recipe=dia dia-stride=81 dia-rows=4 dia-threads=256", 0},
       {"diagonals,n=300,count=9,spread=70,fill=0.8", "recipe=dia dia-fill=0", 0},
       {"fe3,n=4,values=integers", "recipe=blocks", 1},
       {"fe3,n=4,values=integers", "recipe=blocks block-lanes=4 block-fill=20 block-size=4x4", 1},
@@ -377,7 +440,7 @@ static void products_of_all_shapes(void **state) {
   static const char *const halving[] = {
       "recipe=dia dia-fill=0",
       "recipe=dia dia-fill=0 dia-most=1000 dia-threads=512",
-      "recipe=dia dia-fill=30 dia-most=7",
+      "recipe=dia dia-fill=30 dia-most=7 dia-stride=64 dia-rows=3",
       "recipe=blocks block-fill=1 block-size=3x3",
       "recipe=blocks block-fill=1 block-size=2x2 block-lanes=4",
       "recipe=tiles block-fill=20 block-size=4x4",
@@ -480,6 +543,8 @@ int main(void) {
       cmocka_unit_test(mirrored_entries_have_the_slots_of_their_images),
       cmocka_unit_test(what_has_no_image_is_stored),
       cmocka_unit_test(thread_blocks_are_wide_where_there_are_many),
+      cmocka_unit_test(rows_are_a_stride_apart),
+      cmocka_unit_test(blocks_are_halved_where_images_lie_together),
       cmocka_unit_test(sums_are_those_of_the_whole_matrix),
       cmocka_unit_test(mirrored_blocks_take_turns),
       cmocka_unit_test(new_values_of_the_lower_triangle_count),

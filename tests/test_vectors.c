@@ -66,15 +66,55 @@ static void test_threads(void **state) {
   }
 }
 
-/* Blocks of eight rows leave no registers for sums of several vectors in double precision. */
-static void test_size(void **state) {
+/* Tensor cores multiply whole blocks of 8 x 8 by eight vectors at a time, four lanes two of them each. Else blocks of eight
+ * rows leave no registers for sums of several vectors in double precision. */
+static void test_tiles(void **state) {
   static const char *const matrix = "dense,rows=2200,cols=2200";
+  static const struct {
+    const char *settings;
+    int whole, each, parts;
+    const char *size;
+  } cases[] = {
+      {"recipe=blocks", 1, 2, 4, "8 8"},
+      {"recipe=blocks vectors=32", 1, 8, 4, "8 8"},
+      {"recipe=blocks vectors=4", 0, 2, 2, "4 4"},
+      {"recipe=blocks block-lanes=8", 0, 2, 4, "4 4"},
+      {"recipe=blocks block-size=4x4", 0, 2, 4, "4 4"},
+      {"recipe=blocks type=f32", 0, 8, 1, "8 8"},
+  };
   (void)state;
-  struct product one = product_of(matrix, "recipe=blocks"), eight = several(matrix, "recipe=blocks");
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct product product = several(matrix, cases[i].settings);
+    assert_string_equal(fact(&product, "size"), cases[i].size);
+    assert_int_equal(product.plan->regions[0].sharing == CB_SHARING_TILES, cases[i].whole);
+    assert_int_equal(has(&product, "mma_f64_884"), cases[i].whole);
+    if (cases[i].whole) assert_share(&product, CB_VECTORS_PACKED, cases[i].each, cases[i].parts, CB_SHARING_TILES);
+    if (cases[i].whole) assert_share(&product, CB_VECTORS_STRIDED, cases[i].each, cases[i].parts, CB_SHARING_TILES);
+    product_release(&product);
+  }
+  struct product one = product_of(matrix, "recipe=blocks"), part = several("block,blocks_r=40,r=8,c=8,per_row=3,scattered=4", "recipe=tiles");
   assert_non_null(strstr(one.plan->line, "(size 8 8)"));
-  assert_non_null(strstr(eight.plan->line, "(size 4 4)"));
+  assert_true(part.plan->regions_count > 1);
+  assert_false(has(&part, "mma_f64_884")); /* other regions' threads share vectors otherwise */
   product_release(&one);
-  product_release(&eight);
+  product_release(&part);
+}
+
+/* Warps that share a block row: until each multiprocessor has 32, with four blocks each. */
+static void test_tile_warps(void **state) {
+  static const struct {
+    const char *matrix, *warps;
+  } cases[] = {{"dense,rows=2200,cols=2200", "8"},
+               {"block,blocks_r=600,r=8,c=8,per_row=7", "1"},
+               {"block,blocks_r=600,r=8,c=8,per_row=12", "2"},
+               {"block,blocks_r=4300,r=8,c=8,per_row=8", "1"}};
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct product product = several(cases[i].matrix, "recipe=blocks");
+    if (strcmp(fact(&product, "whole"), cases[i].warps))
+      fail_msg("%s: %s, not %s warps", cases[i].matrix, product.plan->line, cases[i].warps);
+    product_release(&product);
+  }
 }
 
 /* Registers: thread blocks of a multiprocessor as the option says, for the kernels of several vectors alone. */
@@ -224,7 +264,7 @@ static void test_items(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_meeting),  cmocka_unit_test(test_threads), cmocka_unit_test(test_size),
+      cmocka_unit_test(test_meeting),  cmocka_unit_test(test_threads), cmocka_unit_test(test_tiles), cmocka_unit_test(test_tile_warps),
       cmocka_unit_test(test_copied),
       cmocka_unit_test(test_auto),   cmocka_unit_test(test_copied_by_option), cmocka_unit_test(test_blocks),
       cmocka_unit_test(test_layouts),  cmocka_unit_test(test_kept),             cmocka_unit_test(test_items),

@@ -15,8 +15,9 @@ enum { ALIGNED = 960 }; /* a multiple of 64, and of the columns of tiles of ever
 struct dense {
   uint64_t *bits[2];  /* of each half: the columns that it has; between groups all zero, as the counts */
   uint8_t *counts;    /* by offset, of which a group's rows have one each at most */
-  uint32_t *rounds;   /* by tile: the row of tiles that had it last */
-  uint32_t round;
+  uint16_t *rounds;   /* by tile: the row of tiles that had it last */
+  uint16_t round;
+  size_t most; /* of tiles */
 };
 
 /* A group while it is counted. */
@@ -266,12 +267,21 @@ static int64_t count_tile_row(struct group *group, struct cb_tile_size size, int
   return tiles;
 }
 
+/* The number of another row of tiles. */
+static uint16_t next_round(struct dense *dense) {
+  if (!++dense->round) {
+    memset(dense->rounds, 0, dense->most * sizeof *dense->rounds);
+    dense->round = 1;
+  }
+  return dense->round;
+}
+
 /* Numbers count from the first column's, which a tile begins with. */
 static int64_t count_tile_row_densely(struct group *group, struct cb_tile_size size, int64_t first) {
   const int32_t least = (int32_t)group->least;
   const uint64_t factor = factors[size.cols];
-  const uint32_t round = ++group->dense->round;
-  uint32_t *rounds = group->dense->rounds;
+  const uint16_t round = next_round(group->dense);
+  uint16_t *rounds = group->dense->rounds;
   int64_t tiles = 0;
   for (int i = 0; i < size.rows; i++) {
     const int32_t *at = group->sample->columns + group->row[first + i].begin;
@@ -334,6 +344,7 @@ static int open_dense(struct dense *dense, int64_t nonzeros, int64_t cols) {
   dense->bits[1] = cb_calloc(words, sizeof *dense->bits[1]);
   dense->counts = cb_calloc(most + CB_CHOICE_GROUP, 1);
   dense->rounds = cb_calloc(most, sizeof *dense->rounds);
+  dense->most = most;
   return dense->bits[0] && dense->bits[1] && dense->counts && dense->rounds;
 }
 

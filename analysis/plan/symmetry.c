@@ -35,7 +35,8 @@ static double mirrored_part(enum cb_symmetry_option symmetry, double value, int 
   return symmetry == CB_SYMMETRIC_SKEW || (symmetry == CB_SYMMETRIC_HERMITIAN && part) ? -value : value;
 }
 
-/* Whether entry `k` is what entry `other`, on or below the main diagonal, makes it. Zeros that change their sign are any. */
+/* Whether entry `k` is what entry `other`, on or below the main diagonal, makes it. Zeros that change their sign may
+ * have any. */
 static int is_mirrored(const struct cb_csr *csr, enum cb_symmetry_option symmetry, int64_t k, int64_t other) {
   const int parts = csr->is_complex ? 2 : 1;
   for (int part = 0; part < parts; part++) {

@@ -90,6 +90,16 @@ static struct cb_vector_share share_among(const struct cb_plan *plan, int64_t wa
   return (struct cb_vector_share){(int)each, (int)parts, sharing};
 }
 
+/* Tensor cores take eight vectors at a time, of which four threads have two each. */
+static int takes_tiles(const struct cb_plan *plan) {
+  return plan->regions_count == 1 && plan->regions[0].sharing == CB_SHARING_TILES;
+}
+
+static struct cb_vector_share share_tiles(const struct cb_plan *plan) {
+  enum { PARTS = 4 };
+  return (struct cb_vector_share){plan->vectors / PARTS, PARTS, CB_SHARING_TILES};
+}
+
 /* So many that a thread has `least` vectors, if it can be. */
 static struct cb_vector_share share_of(const struct cb_plan *plan, int64_t least) {
   least = cb_smaller(least, most_each(plan, CB_SHARING_LANES));
@@ -153,6 +163,7 @@ static int waits(const struct cb_plan *plan) {
  * as are predicted to be fastest. */
 static struct cb_vector_share packed_share(const struct cb_plan *plan, int64_t threads) {
   const int64_t piece = CB_PIECE_BYTES / (int64_t)cb_type_size(plan->vector_type);
+  if (takes_tiles(plan)) return share_tiles(plan);
   if (threads) return share_among(plan, cb_smaller(threads, plan->vectors / 2)); /* a thread has two at least */
   struct cb_vector_share best = share_of(plan, piece * pieces_of(plan, piece));
   for (int64_t parts = best.sharing || waits(plan) ? best.parts / 2 : 0; parts >= 1; parts /= 2) {
@@ -190,7 +201,7 @@ void cb_share_vectors(struct cb_plan *plan, const struct cb_options *options) {
     return;
   }
   plan->shares[CB_VECTORS_PACKED] = packed_share(plan, options->vector_threads);
-  plan->shares[CB_VECTORS_STRIDED] = share_of(plan, STRIDED_EACH);
+  plan->shares[CB_VECTORS_STRIDED] = takes_tiles(plan) ? share_tiles(plan) : share_of(plan, STRIDED_EACH);
   if (can_copy(plan) && (options->copy_x == CB_ON || (options->copy_x == CB_AUTO && copying_pays(plan))))
     plan->shares[CB_VECTORS_COPIED] = plan->shares[CB_VECTORS_PACKED];
 }

@@ -114,7 +114,8 @@ enum cb_status cb_symmetry_count(struct cb_profile_symmetry *symmetry, const str
   uint32_t *cursors = cb_calloc((size_t)sets * (size_t)csr->rows, sizeof *cursors);
   if (!cursors)
     return cb_fail_memory(diag, "symmetry", (unsigned long long)sets * (unsigned long long)csr->rows * 4);
-#pragma omp parallel num_threads(sets ? sets : omp_get_max_threads()) reduction(+ : mirrored, equal, same, negated, conjugated)
+#pragma omp parallel num_threads(sets ? sets : omp_get_max_threads()) \
+    reduction(+ : mirrored, equal, same, negated, conjugated)
   {
     const int64_t me = omp_get_thread_num();
     struct search search = {.csr = csr, .cursors = sets ? cursors + me * csr->rows : NULL};

@@ -44,6 +44,7 @@ static enum cb_status add_kernel(struct writer *writer, struct cb_text *text, in
   struct cb_fusion_text *fusion = &writer->fusion;
   struct cb_scope scope = {0};
   cb_writer_cut(&fusion->tail);
+  cb_writer_cut(&fusion->stores);
   cb_scope_placeholder(&scope, "launch", number_text(writer, launch));
   cb_scope_placeholder(&scope, "threads", number_text(writer, request->launches[launch].threads));
   cb_scope_placeholder(&scope, "parameters", cb_text_string(&product->parameters));

@@ -290,7 +290,8 @@ static int is_row_step(const struct cb_program *program, const struct cb_section
   return step->kind == (program->columns && section->transposed ? CB_STEP_COLUMNS : CB_STEP_ROWS);
 }
 
-/* Steps that the product's commit can execute: of its own rows, without sums, which leave alone what the product reads. */
+/* A step that the product's commit can execute: of its own rows, without sums, which leaves alone what the product
+ * reads. */
 static int commits_step(struct writer *writer, const struct cb_section *section, const struct cb_step *step) {
   struct cb_statements *statements =
       is_row_step(writer->base.program, section, step) ? cb_writer_parse(&writer->base, step->text) : NULL;
@@ -795,7 +796,8 @@ static int reads_word(const struct cb_step *step, const char *name) {
   return (step->text && cb_has_word(step->text, name)) || (step->from && !strcmp(step->from, name));
 }
 
-/* Whether something reads the vector from a step of the section on, before a product makes it anew. `seen`: sections. */
+/* Whether something reads the vector from a step of the section on, before a product makes it anew. `seen`: sections
+ * that have been looked at. */
 static int is_read_from(const struct cb_program *program, int section, int step, const char *name, int *seen) {
   const struct cb_section *own = &program->sections[section];
   int next[CB_MOST_STEPS + 2], count = 0;
@@ -820,12 +822,14 @@ static int is_read_from(const struct cb_program *program, int section, int step,
   return 0;
 }
 
-static void add_fusion_scalars(struct writer *writer, struct cb_fusion_text *fusion, const struct cb_statements *statements) {
+static void add_fusion_scalars(struct writer *writer, struct cb_fusion_text *fusion,
+                               const struct cb_statements *statements) {
+  const char *const *parameters = writer->base.program->parameters;
   for (int i = 0; i < statements->names_count; i++) {
     const char *name = statements->names[i].name;
     if (statements->names[i].kind != CB_NAME_SCALAR || has_variable(cb_text_string(&fusion->members), name)) continue;
     cb_text_add(&fusion->members, "  sum_t %s_;\n", name);
-    cb_text_add(&fusion->values, ", %s->%s_", cb_writer_has(writer->base.program->parameters, name) ? "given" : "from", name);
+    cb_text_add(&fusion->values, ", %s->%s_", cb_writer_has(parameters, name) ? "given" : "from", name);
   }
 }
 
@@ -864,7 +868,9 @@ static void write_fusion(struct writer *writer, struct cb_fusion_text *fusion, i
   for (int k = rows; k < CB_MOST_STEPS && own->steps[k].kind; k++) add_step(writer, &tail, section, &own->steps[k]);
   cb_text_add_string(&fusion->tail, cb_text_string(current(&tail)));
   cb_text_add_string(&fusion->loads, loads_text(writer, cb_text_string(&fusion->tail)));
-  cb_text_add_string(&fusion->stores, stores_text(writer, cb_text_string(&fusion->tail)));
+  for (int i = 0; i < writer->base.scalars_count; i++)
+    if (has_variable(cb_text_string(&fusion->tail), writer->base.scalars[i]))
+      cb_text_add(&fusion->stores, "    to->%s_ = %s_;\n", writer->base.scalars[i], writer->base.scalars[i]);
   fusion->tail.failed |= tail.list[0].text.failed;
   cb_text_release(&tail.list[0].text);
 }

@@ -32,8 +32,8 @@ enum cb_act_kind {
   CB_ACT_CALL     /* the caller's preconditioner: to = its of from */
 };
 
-/* A product and the stage behind it, which are the acts `act` and the next: one where the product's kernels commit rows by
- * the section's statements (fused.h). */
+/* A product and the stage behind it, which are the acts `act` and the next: one where the product's kernels commit
+ * rows by the section's statements (fused.h). */
 struct cb_fusion {
   int act, section;
 };

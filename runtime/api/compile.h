@@ -149,6 +149,8 @@ enum cb_status cb_work_canonical(struct cb_work *work);
 /* Analyses the matrix by the image's own recipe and packs it: the arrays' contents, and the map, for an image
  * that has its kernel already. CB_ERR_WRONG: the plan is not the image's. */
 enum cb_status cb_work_repack(struct cb_work *work);
+/* The same by kernels, of a matrix on the device. If that cannot be, all is as before: the entry's data are good. */
+enum cb_status cb_work_repack_there(struct cb_work *work);
 
 /* Contents for the value arrays, gathered on the host. */
 enum cb_status cb_work_fill(struct cb_work *work);
@@ -164,7 +166,11 @@ int cb_work_may_pack_there(const struct cb_work *work);
 /* The kernels that pack the plan's layouts, where it was made that way. */
 enum cb_status cb_work_find_packers(struct cb_work *work, struct cb_diag *diag);
 
-/* Makes the plan that way if it may and can; else nothing has changed, and the host shall plan. */
+/* Whether kernels would pack the arrays of the entry that was found in less time than these take to the GPU, where the
+ * matrix is already; or the context wants it so. */
+int cb_work_packs_sooner(const struct cb_work *work);
+
+/* Makes the plan that way if it can; else nothing has changed, and the host shall plan. */
 void cb_work_plan_there(struct cb_work *work, const struct cb_options *options);
 
 /* Forgets such a plan, for the host to make another. */

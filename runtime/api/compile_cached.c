@@ -128,16 +128,32 @@ static enum cb_cache_outcome get(struct cb_work *work, struct cb_diag *diag) {
   static const char *const tags[] = {"arrays", "map", NULL};
   const struct cb_request *request = &work->request;
   struct cb_kept *kept = &work->kept;
-  struct cb_staging *staging = request->session->device->staging;
   const int only_device_reads = work->load.device_packs || cb_asks_fixed(request);
-  const size_t staged = cb_staging_least(staging);
+  const size_t staged = cb_staging_least(request->session->device->staging);
   const int64_t least = only_device_reads && staged < INT64_MAX ? (int64_t)staged : INT64_MAX;
-  const enum cb_cache_outcome outcome = cb_cache_get_deferred(kept->cache, kept->key, tags, least, &kept->entry, diag);
-  if (outcome || !kept->entry.deferred) return outcome;
-  if (!prepare_staging(work)) return check_deferred(kept, diag);
-  const int64_t bytes = offer_sources(kept, staging);
+  return cb_cache_get_deferred(kept->cache, kept->key, tags, least, &kept->entry, diag);
+}
+
+/* Makes ready for reading deferred sections, or reads them. CB_ERR_FORMAT: they are damaged. */
+static enum cb_status offer_data(struct cb_work *work) {
+  const struct cb_request *request = &work->request;
+  struct cb_kept *kept = &work->kept;
+  if (!kept->entry.deferred) return CB_OK;
+  if (!prepare_staging(work))
+    return check_deferred(kept, work->diag) == CB_CACHE_HIT ? CB_OK : CB_ERR_FORMAT;
+  const int64_t bytes = offer_sources(kept, request->session->device->staging);
   cb_log(request->context, "cache: %.1f MB are checked on their way to the GPU", 1e-6 * (double)bytes);
-  return outcome;
+  return CB_OK;
+}
+
+/* The data of the entry that was found: packed on the device, or out of it. */
+static enum cb_status use_data(struct cb_work *work) {
+  if (cb_work_packs_sooner(work) && !cb_work_repack_there(work)) {
+    cb_log(work->request.context, "cache: kernels pack the arrays anew, by recipe '%s'", work->load.image.recipe);
+    return CB_OK;
+  }
+  const enum cb_status s = offer_data(work);
+  return s ? s : complete(work);
 }
 
 /* To the log, if there is one: in what the nearest entry of the same pattern differs from what was looked up. */
@@ -170,7 +186,7 @@ enum cb_status cb_work_get(struct cb_work *work, int *hit) {
   if (*hit) s = cb_image_parse(image, entry->sections, entry->count, 0, work->diag);
   if (*hit && !s) s = check_entry(image, &work->request, work->diag);
   work->info.lookup_seconds += cb_work_lap(work);
-  if (*hit && !s) s = complete(work);
+  if (*hit && !s) s = use_data(work);
   if (s != CB_ERR_FORMAT && s != CB_ERR_WRONG) return s;
   *hit = 0;
   cb_work_forget(work);

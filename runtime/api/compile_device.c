@@ -30,6 +30,13 @@ static int can_survey(const struct cb_work *work) {
          !work->matrix.csr.row_ptr && !work->host_only;
 }
 
+/* Whether kernels repay their launches. */
+static int is_long(const struct cb_work *work) {
+  const struct cb_request *request = &work->request;
+  return request->view.nnz >= LONG_UNCOMPILED ||
+         (request->view.nnz >= LONG && cb_session_has_binaries(request->session));
+}
+
 /* Where nothing is said, a search that looks for plans looks at columns, and data that a cache shall keep are made on
  * the host. */
 static int wants_device(const struct cb_work *work) {
@@ -37,9 +44,7 @@ static int wants_device(const struct cb_work *work) {
   const struct cbgen_context *context = request->context;
   if (context->pack == CB_PACK_HOST) return 0;
   if (context->pack == CB_PACK_DEVICE) return recipe_packs_remotely(request, 1);
-  const int is_long = request->view.nnz >= LONG_UNCOMPILED ||
-                      (request->view.nnz >= LONG && cb_session_has_binaries(request->session));
-  return is_long && context->keep != CB_KEEP_ALWAYS && recipe_packs_remotely(request, 0);
+  return is_long(work) && context->keep != CB_KEEP_ALWAYS && recipe_packs_remotely(request, 0);
 }
 
 /* Whether a matrix on the host finds room on the device beside what the operator will take. */
@@ -52,6 +57,16 @@ static int has_room(const struct cb_work *work) {
 }
 
 int cb_work_may_pack_there(const struct cb_work *work) { return can_survey(work) && wants_device(work); }
+
+int cb_work_packs_sooner(const struct cb_work *work) {
+  enum { MANY = 16 << 20 }; /* bytes that take half a millisecond */
+  const struct cb_image *image = &work->load.image;
+  const enum cb_pack pack = work->request.context->pack;
+  const struct cb_recipe *recipe;
+  if (!work->request.view.on_device || pack == CB_PACK_HOST || !can_survey(work)) return 0;
+  if (cb_recipe_find(&recipe, image->recipe, NULL) || !recipe->is_ready) return 0;
+  return pack == CB_PACK_DEVICE || (recipe->is_planned_there && image->packed_bytes >= MANY && is_long(work));
+}
 
 /* ---- the plan */
 
@@ -110,7 +125,6 @@ static enum cb_status plan_there(struct cb_work *work, const struct cb_options *
 
 void cb_work_plan_there(struct cb_work *work, const struct cb_options *options) {
   struct cb_diag diag = {0};
-  if (!cb_work_may_pack_there(work)) return;
   if (!plan_there(work, options, &diag)) {
     work->there.is_used = 1;
     work->matrix.pattern = work->request.raw;

@@ -34,7 +34,7 @@ static enum cb_status analyse(struct cb_work *work, const struct cb_options *opt
   CB_RANGE("cbgen: analysis");
   const struct cb_target *target = &work->request.session->device->target;
   struct cb_made *made = &work->made;
-  cb_work_plan_there(work, options);
+  if (cb_work_may_pack_there(work)) cb_work_plan_there(work, options);
   enum cb_status s = cb_work_canonical(work);
   if (!s && !made->plan)
     s = cb_plan_build(&made->plan, &made->assignment, &work->matrix.csr, target, options, work->diag);
@@ -391,14 +391,36 @@ static void move_data(struct cb_image *to, struct cb_image *from) {
   from->map = (struct cb_value_map){0};
 }
 
+static enum cb_status check_plan(const struct cb_work *work, struct cb_diag *diag) {
+  const struct cb_image *image = &work->load.image;
+  if (!memcmp(&work->made.plan->hash, &image->plan_hash, sizeof image->plan_hash)) return CB_OK;
+  return cb_fail(diag, CB_ERR_WRONG, "the plan that recipe '%s' gives is not that of the kernel", image->recipe);
+}
+
+enum cb_status cb_work_repack_there(struct cb_work *work) {
+  CB_RANGE("cbgen: analysis");
+  struct cb_image *image = &work->load.image, packed = {0};
+  struct cb_options options = work->request.options;
+  struct cb_diag diag = {0};
+  options.recipe = image->recipe;
+  cb_work_plan_there(work, &options);
+  if (!work->there.is_used) return CB_ERR_UNSUPPORTED;
+  enum cb_status s = check_plan(work, &diag);
+  if (!s) s = pack(work);
+  if (!s) s = make_image(work, &packed);
+  if (!s) move_data(image, &packed);
+  cb_image_release(&packed);
+  if (s) cb_work_give_up_device(work, *diag.message ? diag.message : work->diag->message);
+  if (s) work->diag->message[0] = 0;
+  return s;
+}
+
 enum cb_status cb_work_repack(struct cb_work *work) {
   struct cb_image *image = &work->load.image, packed = {0};
   struct cb_options options = work->request.options;
   options.recipe = image->recipe;
   enum cb_status s = analyse(work, &options);
-  if (!s && memcmp(&work->made.plan->hash, &image->plan_hash, sizeof image->plan_hash))
-    s = cb_fail(work->diag, CB_ERR_WRONG, "the plan that recipe '%s' gives is not that of the kernel",
-                image->recipe);
+  if (!s) s = check_plan(work, work->diag);
   if (!s) s = pack(work);
   if (!s) s = make_image(work, &packed);
   if (!s) move_data(image, &packed);

@@ -381,15 +381,16 @@ static enum cb_status find_family(struct cb_session *session, struct cb_cache *c
   struct cb_options defaults;
   struct cb_cache_turn turn = {0};
   char hex[CB_HASH_HEX];
-  const struct cb_cache_subject subject = subject_of(session, &module, &defaults);
-  const struct cb_hash key = cb_cache_key(&subject);
-  cb_hash_hex(key, hex);
   *compiled = (struct cb_compiled){0};
   if (!get_brought(session, &text, &compiled->cubin, &compiled->cubin_bytes)) {
     compiled->spilled_bytes = cb_spilled_bytes(compiled);
+    cb_hash_hex(cb_binaries_key(text.bytes, text.length), hex);
     cb_log(log, "family %s: comes with the library", hex);
     return CB_OK;
   }
+  const struct cb_cache_subject subject = subject_of(session, &module, &defaults);
+  const struct cb_hash key = cb_cache_key(&subject);
+  cb_hash_hex(key, hex);
   int cached = cb_session_kept_binary(cache, key, compiled);
   if (!cached && !may_compile) return cb_fail(diag, CB_ERR_MISSING, "the family's kernel has not been compiled yet");
   if (!cached && cb_cache_turn_begin(cache, key, CB_CACHE_PATIENCE, &turn))

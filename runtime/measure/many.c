@@ -184,7 +184,8 @@ static enum cb_status enqueue(void *user, struct CUstream_st *stream, struct cb_
 static void take_vector(const struct work *work, const void *all, enum cb_dense_order order, int v, void *y) {
   const size_t size = cb_type_size(work->types.vector);
   for (int64_t i = 0; i < work->csr->rows; i++)
-    memcpy((char *)y + (size_t)i * size, (const char *)all + (size_t)place(work, work->csr->rows, order, i, v) * size, size);
+    memcpy((char *)y + (size_t)i * size,
+           (const char *)all + (size_t)place(work, work->csr->rows, order, i, v) * size, size);
 }
 
 /* All bits of Y are set before, a NaN, so that what is never written shows; zeros where the product adds to it. */

@@ -90,7 +90,7 @@ enum cb_status cb_operator_apply(const struct cb_operator *op, cb_device_ptr x, 
 void cb_operator_set_clocks(struct cb_operator *op, cb_device_ptr clocks);
 
 /* From now on the handle's products do not begin before what stands before them in the stream has ended: for bodies of
- * conditional nodes. */
+ * conditional nodes, where a driver does not let them overlap. */
 void cb_operator_set_apart(struct cb_operator *op);
 
 /* Loads the kernels of another image of the same plan, and has them multiply from the next product on, of this and all

@@ -26,8 +26,8 @@ struct cb_fused {
 
 /* ---- text */
 
-enum cb_status cb_solver_fused_text(struct cb_text *text, const struct cb_image *image, const struct cb_program *program,
-                                    int number, struct cb_diag *diag) {
+enum cb_status cb_solver_fused_text(struct cb_text *text, const struct cb_image *image,
+                                    const struct cb_program *program, int number, struct cb_diag *diag) {
   struct cb_program_launch launches[CB_PROGRAM_LAUNCHES];
   if (!image->launches_count || image->launches_count > CB_PROGRAM_LAUNCHES)
     return cb_fail(diag, CB_ERR_UNSUPPORTED, "a fused product has 1 to %d launches, not %d", CB_PROGRAM_LAUNCHES,
@@ -75,7 +75,9 @@ static enum cb_status find_kernel(struct cb_fused *fused, int number, const stru
   int registers = 0, local = 0;
   char name[40];
   snprintf(name, sizeof name, CB_FUSED_KERNEL "%d", number);
-  *kernel = (struct kernel){NULL, (unsigned)launch->blocks, (unsigned)launch->threads, (unsigned)launch->dynamic_shared};
+  *kernel = (struct kernel){.blocks = (unsigned)launch->blocks,
+                            .threads = (unsigned)launch->threads,
+                            .shared_bytes = (unsigned)launch->dynamic_shared};
   enum cb_status s = cb_driver_check(driver, driver->call.module_function(&kernel->function, fused->module, name), diag,
                                      "find kernel '%s'", name);
   if (!s && driver->call.function_load)
@@ -108,6 +110,7 @@ static enum cb_status fill(struct cb_fused *fused, const struct cb_operator *op,
   fused->has_carry = image->carry_sums > 0;
   fused->kernels_count = image->launches_count;
   for (int i = 0; i < fused->kernels_count && !s; i++) s = find_kernel(fused, i, &image->launches[i], diag);
+  fused->kernels[fused->kernels_count - 1].blocks++; /* that of the scalars */
   return s;
 }
 
@@ -138,8 +141,22 @@ void cb_fused_registers(const struct cb_fused *fused, struct cb_solver_info *inf
 
 /* ---- launching */
 
-enum cb_status cb_fused_launch(const struct cb_fused *fused, const struct cb_fused_call *call, struct CUstream_st *stream,
-                               struct cb_diag *diag) {
+static cb_cu_result launch_kernel(const struct cb_driver *driver, const struct kernel *kernel, int overlaps,
+                                  struct CUstream_st *stream, void **parameters) {
+  struct cb_cu_launch_attribute attribute = {.id = CB_CU_LAUNCH_OVERLAP, .value.allowed = 1};
+  const struct cb_cu_launch config = {.grid = {kernel->blocks, 1, 1},
+                                      .block = {kernel->threads, 1, 1},
+                                      .shared_bytes = kernel->shared_bytes,
+                                      .stream = stream,
+                                      .attributes = &attribute,
+                                      .attributes_count = 1};
+  if (overlaps) return driver->call.launch_with(&config, kernel->function, parameters, NULL);
+  return driver->call.launch(kernel->function, kernel->blocks, 1, 1, kernel->threads, 1, 1, kernel->shared_bytes, stream,
+                             parameters, NULL);
+}
+
+enum cb_status cb_fused_launch(const struct cb_fused *fused, const struct cb_fused_call *call,
+                               struct CUstream_st *stream, struct cb_diag *diag) {
   const struct cb_driver *driver = fused->device->driver;
   cb_device_ptr given = call->given, from = call->from, to = call->to, sums, counters;
   void *parameters[MOST_PARAMETERS];
@@ -155,9 +172,7 @@ enum cb_status cb_fused_launch(const struct cb_fused *fused, const struct cb_fus
   enum cb_status s = CB_OK;
   for (int i = 0; i < fused->kernels_count && !s; i++) {
     const struct kernel *kernel = &fused->kernels[i];
-    s = cb_driver_check(driver,
-                        driver->call.launch(kernel->function, kernel->blocks, 1, 1, kernel->threads, 1, 1,
-                                            kernel->shared_bytes, stream, parameters, NULL), diag,
+    s = cb_driver_check(driver, launch_kernel(driver, kernel, call->overlaps, stream, parameters), diag,
                         "launch a fused product");
   }
   return s;

@@ -12,8 +12,8 @@
 struct cb_fused;
 
 /* `image`: of the operator's specialised kernels, with their text. CB_ERR_UNSUPPORTED: cb_fused_text. */
-enum cb_status cb_solver_fused_text(struct cb_text *text, const struct cb_image *image, const struct cb_program *program,
-                                    int number, struct cb_diag *diag);
+enum cb_status cb_solver_fused_text(struct cb_text *text, const struct cb_image *image,
+                                    const struct cb_program *program, int number, struct cb_diag *diag);
 
 /* `op` has the arrays; `cubin`: of the text for its image. With the device's context current. */
 enum cb_status cb_fused_load(struct cb_fused **fused, const struct cb_device *device, const struct cb_operator *op,
@@ -25,9 +25,10 @@ struct cb_fused_call {
   const struct cb_operator *op; /* a handle for its carry slots, with the same arrays */
   const cb_device_ptr *vectors; /* the stages' struct of pointers */
   cb_device_ptr given, from, to;
+  int overlaps; /* with the end of the kernel before */
 };
-enum cb_status cb_fused_launch(const struct cb_fused *fused, const struct cb_fused_call *call, struct CUstream_st *stream,
-                               struct cb_diag *diag);
+enum cb_status cb_fused_launch(const struct cb_fused *fused, const struct cb_fused_call *call,
+                               struct CUstream_st *stream, struct cb_diag *diag);
 
 /* Registers and spilled bytes of a thread, the most of all kernels. */
 void cb_fused_registers(const struct cb_fused *fused, struct cb_solver_info *info);

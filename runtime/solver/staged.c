@@ -11,6 +11,7 @@
 #include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MOST_VECTORS = CB_MOST_GIVEN + CB_MOST_WORK + 3, ALIGN = 256, B = 0, X = 1 };
@@ -36,6 +37,7 @@ struct cb_staged {
   void *progress_user;
   enum cb_type sum;
   int blocks;
+  int overlaps; /* kernels may start while those before them are ending, for whose results they wait themselves */
   int64_t rows, columns;
   size_t element;
   cb_device_ptr memory;
@@ -192,6 +194,15 @@ static cb_device_ptr state_at(const struct cb_staged *staged, int number) {
 static enum cb_status launch(const struct cb_staged *staged, struct CUfunc_st *function, struct CUstream_st *stream,
                              void **parameters, struct cb_diag *diag) {
   const struct cb_driver *driver = staged->device->driver;
+  struct cb_cu_launch_attribute attribute = {.id = CB_CU_LAUNCH_OVERLAP, .value.allowed = 1};
+  const struct cb_cu_launch config = {.grid = {(unsigned)staged->blocks, 1, 1},
+                                      .block = {CB_STAGE_THREADS, 1, 1},
+                                      .stream = stream,
+                                      .attributes = &attribute,
+                                      .attributes_count = 1};
+  if (staged->overlaps)
+    return cb_driver_check(driver, driver->call.launch_with(&config, function, parameters, NULL), diag,
+                           "launch a solver");
   return cb_driver_check(driver,
                          driver->call.launch(function, (unsigned)staged->blocks, 1, 1, CB_STAGE_THREADS, 1, 1, 0,
                                              stream, parameters, NULL),
@@ -233,14 +244,15 @@ static const struct cb_fused *fused_at(const struct cb_staged *staged, int act) 
   return NULL;
 }
 
-static enum cb_status do_fused(const struct cb_staged *staged, const struct cb_fused *fused, const struct cb_act *product,
-                               struct CUstream_st *stream, struct cb_diag *diag) {
+static enum cb_status do_fused(const struct cb_staged *staged, const struct cb_fused *fused,
+                               const struct cb_act *product, struct CUstream_st *stream, struct cb_diag *diag) {
   const struct cb_act *stage = product + 1;
   const struct cb_fused_call call = {.op = product->number == CB_OF_TRANSPOSED ? staged->transposed : staged->op,
                                      .vectors = staged->vectors,
                                      .given = staged->given,
                                      .from = state_at(staged, stage->from),
-                                     .to = state_at(staged, stage->to)};
+                                     .to = state_at(staged, stage->to),
+                                     .overlaps = staged->overlaps};
   return cb_fused_launch(fused, &call, stream, diag);
 }
 
@@ -420,11 +432,22 @@ static enum cb_status build_graph(struct cb_staged *staged, struct cb_diag *diag
   return s;
 }
 
-/* Where there can be no graph, be it that the caller's preconditioner cannot be captured, or that he is told of the
+static void end_overlaps(struct cb_staged *staged, const struct cb_staged_parts *parts) {
+  staged->overlaps = 0;
+  cb_operator_set_apart(parts->op);
+  if (parts->transposed) cb_operator_set_apart(parts->transposed);
+}
+
+/* Not every driver lets kernels overlap in the body of a conditional node. Where there can be no graph, be it that the caller's preconditioner cannot be captured, or that he is told of the
  * progress, the host repeats the body. */
-static enum cb_status prepare(struct cb_staged *staged, struct cb_diag *diag) {
+static enum cb_status prepare(struct cb_staged *staged, const struct cb_staged_parts *parts, struct cb_diag *diag) {
   struct cb_diag own = {0};
-  const enum cb_status s = staged->shared->condition && !staged->progress ? build_graph(staged, &own) : CB_OK;
+  const int has_graph = staged->shared->condition && !staged->progress;
+  enum cb_status s = has_graph ? build_graph(staged, &own) : CB_OK;
+  if (s && s != CB_ERR_MEMORY && staged->overlaps) {
+    end_overlaps(staged, parts);
+    s = build_graph(staged, &own);
+  }
   return s == CB_ERR_MEMORY ? cb_fail(diag, s, "%s", own.message) : CB_OK;
 }
 
@@ -451,14 +474,14 @@ static enum cb_status make(struct cb_staged *staged, const struct cb_staged_part
   staged->info.form = CB_PROGRAM_GRAPH;
   staged->info.blocks = staged->blocks;
   staged->info.threads = CB_STAGE_THREADS;
-  cb_operator_set_apart(parts->op);
-  if (parts->transposed) cb_operator_set_apart(parts->transposed);
+  staged->overlaps =
+      parts->device->driver->call.launch_with && strtol(parts->device->target.arch + 3, NULL, 10) >= 90;
   enum cb_status s = cb_device_enter(staged->device, diag);
   if (s) return s;
   if (cubin) s = load_kernels(staged, cubin, diag);
   if (!s) s = allocate(staged, parts->given, diag);
   if (!s) s = cb_device_wait(staged->device, "loading a solver", diag);
-  if (!s) s = prepare(staged, diag);
+  if (!s) s = prepare(staged, parts, diag);
   cb_device_leave(staged->device);
   return s;
 }

@@ -21,7 +21,7 @@ typedef int (*cb_progress)(void *user, int iterations, double residual, const vo
 
 struct cb_staged_parts {
   const struct cb_device *device;
-  struct cb_operator *op; /* a handle of the solver's own, which outlives it; its launches do not overlap from now on */
+  struct cb_operator *op; /* a handle of the solver's own, which outlives it */
   struct cb_operator *transposed; /* likewise, of a program that multiplies with the transposed matrix; else NULL */
   const struct cb_program *program;
   const struct cb_stages_plan *plan;

@@ -10,14 +10,21 @@
  *
  * Symmetric storage (plan/symmetry.h): square blocks above the main diagonal are not stored. Every block of a local row
  * has its column offset as ever, and the place of its values: a slot among those of the blocks that are stored, slice
- * by slice, with those of each local row in the order of columns, and a bit that says that the block there is the mirror
- * image, to be turned. So all but the second reads are whole lines; on a mesh neighbours' images are neighbours, and the
- * second read is from L2, as long as it comes soon: so a row takes its blocks in turns (turn_of), not by columns.
+ * by slice, with those of each local row in the order of columns, and a bit that says that the block there is the
+ * mirror image, to be turned. So all but the second reads are whole lines; on a mesh neighbours' images are neighbours,
+ * and the second read is from L2, as long as it comes soon: so a row takes its blocks in turns (turn_of), not by
+ * columns.
+ *
+ * For eight vectors and more, blocks of 8 × 8 are whole: they follow one another as CSR would have them, the 64 values of
+ * each row by row. A warp takes one block at a time, of which lane 4 i + t has two neighbours of row i: what tensor cores
+ * take as a factor, while the other one are entries of X as they lie. One to eight warps share a block row and meet in
+ * shared memory.
  *
  * How to read it: blocks_plan near the end calls the passes in order. All of them walk along block rows as tiles.h
  * does.
  */
 #include "analysis/layouts/blocks/options.h"
+#include "analysis/chunks.h"
 #include "analysis/cost_figures.h"
 #include "analysis/plan/symmetry.h"
 #include "analysis/sectors.h"
@@ -29,6 +36,7 @@
 enum {
   WARPS = 8,
   LANES = CB_LANES,
+  DEALT = 4,       /* thread blocks of a multiprocessor: FE 56^3, k = 8: 137 us in order, 130 by 2 to 8 */
   LONGEST = 512,   /* steps of a lane; more take too long one after the other */
   INDEX_BYTES = 2  /* of a column offset, as a rule */
 };
@@ -42,9 +50,11 @@ struct state {
   int64_t equal;              /* blocks of every block row, or 0 */
   int64_t padding;            /* blocks of a local row without a block row: `equal` or 0 */
   int lanes;                  /* that share a block row */
+  int shares;                 /* of blocks that are whole: warps that share a block row; else 0 */
   int64_t slices, local_rows;
   int32_t *order;      /* by local row: block row, or that behind the last; NULL: in order */
   int64_t *first_step; /* by slice: steps before it; slices + 1 */
+  int64_t *first_slot; /* by slice: slots before it, for kernels that pack */
   int64_t steps;       /* of all slices */
   int64_t longest;     /* steps of a lane */
   uint32_t *first_column; /* by slice: of blocks */
@@ -55,6 +65,7 @@ struct state {
     int64_t *first_step; /* by slice: steps of own blocks before it; slices + 1 */
     uint32_t *local_row; /* by block row */
     int64_t steps;
+    int64_t runs;        /* of lanes that read neighbouring images */
   } own;
   int absent;          /* some block has an entry that the matrix lacks */
   int cut;             /* some block reaches over the right edge */
@@ -87,15 +98,28 @@ static int64_t stored_bytes(const struct cb_csr *csr, struct cb_tile_size size, 
   return blocks * (cb_tile_area(size) * value_bytes + INDEX_BYTES + presence);
 }
 
+/* Whether blocks of this size are whole ones: tensor cores multiply them where there are vectors enough to fill them, and
+ * where the region is the whole matrix, since its threads share vectors as no other's do. */
+static int may_be_whole(struct cb_tile_size size, const struct cb_region_builder *builder) {
+  enum { VECTORS = 8, VALUE_BYTES = 4 };
+  const struct cb_types types = {builder->matrix_type, builder->vector_type, builder->sum_type};
+  const struct cb_options *options = builder->options;
+  return size.rows == CB_TILE_MOST && size.cols == CB_TILE_MOST && options->vectors >= VECTORS &&
+         cb_mma_for(types, builder->target) == CB_MMA_F64 && builder->vector_type == CB_F64 &&
+         builder->value_bytes >= VALUE_BYTES && !cb_type_is_complex(builder->matrix_type) &&
+         cb_semiring_has_tensor_cores((enum cb_semiring)options->semiring) && options->symmetric_storage != CB_ON &&
+         !builder->work.part_csr && builder->commit == CB_COMMIT_FINAL && !builder->settings[BLOCKS_LANES];
+}
+
 /* Sums of several vectors for each row of a block, beside its values, leave few warps of 8 x 8 blocks, or spill: dense
  * blocks, 8 vectors, 42.7 us where 4 x 4 take 40.8; a dense matrix of 4000 rows 121.9 and 89.1. */
 static int leaves_room(struct cb_tile_size size, const struct cb_region_builder *builder) {
   enum { MOST_SUMS = 48 }; /* bytes of a vector's */
-  return builder->options->vectors == 1 || size.rows * (int64_t)cb_type_size(builder->sum_type) <= MOST_SUMS;
+  return builder->options->vectors == 1 || may_be_whole(size, builder) || size.rows * (int64_t)cb_type_size(builder->sum_type) <= MOST_SUMS;
 }
 
-/* The size of fewest bytes among those that are full enough, or that within it which leaves room, or the one that is
- * asked for if it is full enough; -1: none. */
+/* The size of fewest bytes among those that are full enough, or that of whole blocks, or that within it which leaves room,
+ * or the one that is asked for if it is full enough; -1: none. */
 static int best_size(const struct cb_csr *csr, const struct cb_region_builder *builder) {
   const int asked = (int)builder->settings[BLOCKS_SIZE] - 1;
   int64_t blocks[1 + CB_TILE_SIZES] = {0}, least = INT64_MAX; /* the first: within no other */
@@ -105,9 +129,10 @@ static int best_size(const struct cb_csr *csr, const struct cb_region_builder *b
     blocks[1 + i] = -1;
     if (asked < 0 ? blocks[1 + size.within[0]] < 0 || blocks[1 + size.within[1]] < 0 : asked != i) continue;
     blocks[1 + i] = blocks_if_full(csr, size, builder->settings[BLOCKS_FILL]);
-    if (blocks[1 + i] < 0 || (asked < 0 && !cb_tiles_are_enough(size, blocks[1 + i], builder->target))) continue;
+    const int whole = may_be_whole(size, builder);
+    if (blocks[1 + i] < 0 || (asked < 0 && !whole && !cb_tiles_are_enough(size, blocks[1 + i], builder->target))) continue;
     const int64_t bytes = stored_bytes(csr, size, blocks[1 + i], builder->value_bytes);
-    if (bytes >= least) continue;
+    if (bytes >= least && !whole) continue;
     least = bytes;
     best = i;
   }
@@ -134,13 +159,19 @@ static int64_t blocks_of(const void *state, int64_t block_row) {
   return ((const struct state *)state)->count[block_row];
 }
 
+static int is_whole(const struct state *state) { return state->shares > 0; }
+
+/* Slots of a step, slices and local rows of a thread block. */
+static int64_t step_slots(const struct state *state) { return is_whole(state) ? 1 : LANES; }
+static int64_t block_slices(const struct state *state) { return is_whole(state) ? WARPS / state->shares : WARPS; }
+static int64_t slice_rows(const struct state *state) { return LANES / state->lanes; }
+
 /* Local rows that fill no thread block take the others' length, so that lengths are a constant, unless there are
  * many. */
 static void set_lanes(struct state *state, int lanes) {
-  const int64_t per_block = WARPS * LANES / lanes;
   state->lanes = lanes;
-  state->slices = cb_divide_up(state->block_rows, per_block) * WARPS;
-  state->local_rows = state->slices * (LANES / lanes);
+  state->slices = cb_divide_up(state->block_rows, block_slices(state) * slice_rows(state)) * block_slices(state);
+  state->local_rows = state->slices * slice_rows(state);
   state->padding = (state->local_rows - state->block_rows) * 8 <= state->block_rows ? state->equal : 0;
 }
 
@@ -155,10 +186,10 @@ static int64_t length_at(const struct state *state, int64_t local_row) {
 
 static int64_t steps_of_slice(const void *user, int64_t slice) {
   const struct state *state = user;
-  const int64_t local_rows = LANES / state->lanes;
+  const int64_t local_rows = slice_rows(state);
   int64_t length = 0;
   for (int64_t i = 0; i < local_rows; i++) length = cb_larger(length, length_at(state, slice * local_rows + i));
-  return cb_divide_up(length, state->lanes);
+  return is_whole(state) ? length : cb_divide_up(length, state->lanes);
 }
 
 static int64_t count_steps(struct state *state) {
@@ -182,7 +213,7 @@ static int pads_too_much(const struct state *state, const struct cb_region_build
   enum { PERCENT = 15, PERCENT_IN_L2 = 30, SLACK = 1 << 18 };
   const int64_t percent = fits_l2(state, builder) ? PERCENT_IN_L2 : PERCENT;
   const int64_t slack = SLACK / block_bytes(state, builder);
-  return (steps * LANES - slack) * 100 > state->blocks * (100 + percent);
+  return (steps * step_slots(state) - slack) * 100 > state->blocks * (100 + percent);
 }
 
 /* Lanes per block row: as many as it takes to give each multiprocessor 512 threads, but two to four blocks
@@ -202,13 +233,23 @@ static void choose_lanes(struct state *state, const struct cb_region_builder *bu
     set_lanes(state, state->lanes / 2);
 }
 
+/* Warps that share a block row of whole blocks: as many as give each multiprocessor 32, but four blocks to each. */
+static void choose_shares(struct state *state, const struct cb_region_builder *builder) {
+  enum { WARPS_THERE = 32, LEAST = 4 };
+  const int64_t mean = state->blocks / state->block_rows, warps = WARPS_THERE * (int64_t)builder->target->multiprocessors;
+  state->shares = 1;
+  while (state->shares < WARPS && state->block_rows * state->shares < warps && mean >= 2 * LEAST * state->shares)
+    state->shares *= 2;
+  set_lanes(state, LANES); /* of a step that one block fills */
+}
+
 /* Most blocks first within a window, if that must be; all over LONGEST alike. Sorting must save a tenth of the slots,
  * or be what makes them few enough; in L2 the order's load weighs more, and so does a launch that another region could
  * share. Returns the steps. */
 static int64_t choose_order(struct state *state, const struct cb_region_builder *builder) {
   const int64_t steps = count_steps(state);
   const int too_much = pads_too_much(state, builder, steps);
-  if (state->equal || !(too_much || (!builder->may_be_joined && !fits_l2(state, builder)))) return steps;
+  if (state->equal || is_whole(state) || !(too_much || (!builder->may_be_joined && !fits_l2(state, builder)))) return steps;
   struct cb_arena trial = {0};
   state->order = cb_sorted_rows(&trial, state->block_rows, state->local_rows, LONGEST, blocks_of, state);
   if (!too_much && state->order && count_steps(state) * 10 > steps * 9) {
@@ -225,11 +266,20 @@ static enum cb_status check_slices(const struct state *state, const struct cb_re
     return cb_fail(diag, CB_ERR_UNSUPPORTED,
                    "block rows differ so much that %lld blocks take %lld slots; use "
                    "another recipe",
-                   (long long)state->blocks, (long long)state->steps * LANES);
-  if (state->longest > LONGEST)
+                   (long long)state->blocks, (long long)(state->steps * step_slots(state)));
+  if (!is_whole(state) && state->longest > LONGEST)
     return cb_fail(diag, CB_ERR_UNSUPPORTED, "a lane would take %lld steps, more than %d; use another recipe",
                    (long long)state->longest, LONGEST);
   return CB_OK;
+}
+
+static int set_first_slots(struct state *state) {
+  state->first_slot = state->first_step;
+  if (step_slots(state) == 1) return 1;
+  state->first_slot = cb_arena_alloc(&state->arena, (size_t)state->slices + 1, sizeof *state->first_slot);
+  for (int64_t i = 0; state->first_slot && i <= state->slices; i++)
+    state->first_slot[i] = state->first_step[i] * step_slots(state);
+  return state->first_slot != NULL;
 }
 
 static enum cb_status make_slices(struct state *state, const struct cb_region_builder *builder, struct cb_diag *diag) {
@@ -241,10 +291,11 @@ static enum cb_status make_slices(struct state *state, const struct cb_region_bu
     return cb_fail(diag, CB_ERR_DEVICE, "blocks could not be counted on the GPU");
   if (!is_full(&census, state->size, builder->settings[BLOCKS_FILL])) return refuse(builder->settings, diag);
   state->equal = cb_larger(cb_equal_length(state->block_rows, blocks_of, state), 0);
-  choose_lanes(state, builder);
+  (may_be_whole(state->size, builder) ? choose_shares : choose_lanes)(state, builder);
   state->steps = choose_order(state, builder);
   state->first_step = cb_first_steps(&state->arena, state->slices, steps_of_slice, state, &state->longest);
-  if (!state->first_step) return cb_fail_memory(diag, "slices", (uint64_t)state->slices * 8);
+  if (!state->first_step || !set_first_slots(state))
+    return cb_fail_memory(diag, "slices", (uint64_t)state->slices * 8);
   return check_slices(state, builder, diag);
 }
 
@@ -259,7 +310,7 @@ static int64_t own_blocks(const struct state *state, int64_t block_row) {
 
 static int64_t own_steps_of_slice(const void *user, int64_t slice) {
   const struct state *state = user;
-  const int64_t local_rows = LANES / state->lanes;
+  const int64_t local_rows = slice_rows(state);
   int64_t most = 0;
   for (int64_t i = 0; i < local_rows; i++)
     most = cb_larger(most, own_blocks(state, block_row_at(state, slice * local_rows + i)));
@@ -295,28 +346,9 @@ static int find_own_blocks(struct state *state, struct own *own) {
   return 1;
 }
 
-/* Where there are values, blocks are square, and places fit 32 bits. Only where half is asked for: the second reads are
- * slower than those that they save (finite elements of 80^3 nodes: 301 us instead of 243). */
-static enum cb_status find_mirrored(struct state *state, const struct cb_region_builder *builder,
-                                    struct cb_diag *diag) {
-  int mirrored;
-  int64_t longest;
-  if (builder->options->symmetric_storage != CB_ON) return CB_OK;
-  enum cb_status s = cb_symmetry_of_part(&mirrored, builder->options, builder->target, &builder->work.part, diag);
-  if (s || !mirrored || state->size.rows != state->size.cols || !builder->value_bytes ||
-      state->steps * LANES > INT32_MAX)
-    return s;
-  if (!find_own_blocks(state, &state->own))
-    return cb_fail_memory(diag, "symmetric blocks", (uint64_t)state->blocks * 4);
-  state->own.first_step = cb_first_steps(&state->arena, state->slices, own_steps_of_slice, state, &longest);
-  if (!state->own.first_step) return cb_fail_memory(diag, "slices", (uint64_t)state->slices * 8);
-  state->own.steps = state->own.first_step[state->slices];
-  return CB_OK;
-}
-
 /* The slot of values of block `k` of a block row's own. */
 static int64_t own_slot(const struct state *state, int64_t block_row, int64_t k) {
-  const int64_t local_rows = LANES / state->lanes, local = state->own.local_row[block_row];
+  const int64_t local_rows = slice_rows(state), local = state->own.local_row[block_row];
   return (state->own.first_step[local / local_rows] + k / state->lanes) * LANES +
          local % local_rows * state->lanes + k % state->lanes;
 }
@@ -333,13 +365,88 @@ static int64_t own_slot_in(const struct state *state, int64_t block_row, int64_t
   return own_slot(state, block_row, low);
 }
 
+/* The turn of block `k` of a local row. Where blocks are mirrored, the farthest below the main diagonal is followed by
+ * the farthest above, and so on: a block and its mirror image are read by rows that are at about the same turn then, so
+ * that the second read still finds in L2 what the first brought. Read by columns, most of it would be gone. */
+static int64_t turn_of(const struct state *state, int64_t block_row, int64_t column, int64_t k) {
+  if (!is_mirrored(state)) return k;
+  const int64_t all = state->count[block_row], own = own_blocks(state, block_row);
+  const int has_diagonal = own > 0 && state->own.column[state->own.start[block_row + 1] - 1] == block_row;
+  const int64_t below = own - has_diagonal, above = all - own;
+  if (column == block_row) return all - 1;
+  if (column < block_row) return k + cb_smaller(k, above);
+  return all - 1 - k + cb_smaller(all - k, below);
+}
+
+/* Runs of lanes of a slice that read neighbouring images at one turn. */
+static int64_t runs_of_slice(const struct state *state, int64_t slice) {
+  const int64_t local_rows = LANES / state->lanes;
+  int64_t last[LONGEST * LANES], runs = 0; /* by turn: behind the last lane's image */
+  for (int64_t turn = 0; turn < state->longest * state->lanes; turn++) last[turn] = -1;
+  for (int64_t i = 0; i < local_rows; i++) {
+    const int64_t row = block_row_at(state, slice * local_rows + i);
+    if (row == state->block_rows) continue;
+    struct cb_tile_walk walk = cb_tile_walk_open(state->csr, state->size, row);
+    struct cb_tile block;
+    for (int64_t k = 0; cb_tile_walk_next(&walk, &block); k++) {
+      if (block.column <= row) continue;
+      const int64_t image = own_slot_in(state, block.column, row), turn = turn_of(state, row, block.column, k);
+      runs += image != last[turn];
+      last[turn] = image + 1;
+    }
+  }
+  return runs;
+}
+
+/* The same of all slices, from some of them. */
+static int64_t count_runs(const struct state *state) {
+  enum { STRIDE = 61 };
+  const int64_t some = cb_divide_up(state->slices, STRIDE);
+  int64_t runs = 0;
+#pragma omp parallel for schedule(static) reduction(+ : runs)
+  for (int64_t i = 0; i < some; i++) runs += runs_of_slice(state, i * STRIDE);
+  return cb_proportion(runs, state->slices, some);
+}
+
+/* A run's images reach over a sector more. Half storage gains while these are not much more than a third of the sectors
+ * of all blocks: finite elements of 80^3 nodes, where they are a tenth, take 193 us, and 243 as a whole. */
+static int runs_are_long(const struct state *state, int64_t value_bytes) {
+  enum { SECTOR = 32, PART = 3 };
+  return state->own.runs * SECTOR * PART <= state->blocks * value_bytes;
+}
+
+/* Where there are values, blocks are square, and places fit 32 bits; and where images that are read together lie
+ * together, as on meshes, unless half is asked for. */
+static enum cb_status find_mirrored(struct state *state, const struct cb_region_builder *builder,
+                                    struct cb_diag *diag) {
+  int mirrored;
+  int64_t longest;
+  enum cb_status s = cb_symmetry_of_part(&mirrored, builder->options, builder->target, &builder->work.part, diag);
+  if (s || !mirrored || is_whole(state) || state->size.rows != state->size.cols || !builder->value_bytes ||
+      state->steps * LANES > INT32_MAX)
+    return s;
+  if (!find_own_blocks(state, &state->own))
+    return cb_fail_memory(diag, "symmetric blocks", (uint64_t)state->blocks * 4);
+  state->own.first_step = cb_first_steps(&state->arena, state->slices, own_steps_of_slice, state, &longest);
+  if (!state->own.first_step) return cb_fail_memory(diag, "slices", (uint64_t)state->slices * 8);
+  state->own.steps = state->own.first_step[state->slices];
+  state->own.runs = count_runs(state);
+  if (builder->options->symmetric_storage != CB_ON && !runs_are_long(state, builder->value_bytes))
+    state->own = (struct own){0};
+  return CB_OK;
+}
+
 /* Steps whose blocks have values of their own. */
 static int64_t value_steps(const struct state *state) { return is_mirrored(state) ? state->own.steps : state->steps; }
+
+static int64_t column_slots(const struct state *state) { return state->steps * step_slots(state); }
+static int64_t value_blocks(const struct state *state) { return value_steps(state) * step_slots(state); }
 
 /* ---- the region: needs the slices; adds arrays and sections */
 
 /* Slot of block k of the local row number `in_slice` of a slice. */
 static int64_t slot_of(const struct state *state, int64_t slice, int64_t in_slice, int64_t k) {
+  if (is_whole(state)) return state->first_step[slice] + k;
   return (state->first_step[slice] + k / state->lanes) * LANES + in_slice * state->lanes + k % state->lanes;
 }
 
@@ -354,15 +461,17 @@ static int64_t vector_of(struct cb_tile_size size, int64_t value_bytes) {
 }
 
 /* Value slot of value j of the block in `slot`. */
-static int64_t value_slot(struct cb_tile_size size, int64_t vector, int64_t slot, int64_t j) {
-  const int64_t step = slot / LANES * LANES * cb_tile_area(size), lane = slot % LANES;
-  if (j >= cb_tile_area(size) / vector * vector) return step + j * LANES + lane;
+static int64_t value_slot(const struct state *state, int64_t slot, int64_t j) {
+  const int64_t area = cb_tile_area(state->size), vector = state->vector;
+  const int64_t step = slot / LANES * LANES * area, lane = slot % LANES;
+  if (is_whole(state)) return slot * area + j;
+  if (j >= area / vector * vector) return step + j * LANES + lane;
   return step + j / vector * vector * LANES + lane * vector + j % vector;
 }
 
 /* Along the blocks of a local row, of which padding has none. */
 static struct cb_tile_walk blocks_at(const struct state *state, int64_t slice, int64_t in_slice) {
-  const int64_t block_row = block_row_at(state, slice * (LANES / state->lanes) + in_slice);
+  const int64_t block_row = block_row_at(state, slice * slice_rows(state) + in_slice);
   if (block_row == state->block_rows) return (struct cb_tile_walk){.csr = state->csr};
   return cb_tile_walk_open(state->csr, state->size, block_row);
 }
@@ -393,7 +502,7 @@ static void measure_block_row(const struct state *state, int64_t block_row, stru
 
 /* The same where columns span those ends and whole blocks fill the matrix's columns: none is cut. */
 static struct extent measure_within(const struct state *state, int64_t slice, struct cb_ends ends) {
-  const int64_t local_rows = LANES / state->lanes, height = state->size.rows;
+  const int64_t local_rows = slice_rows(state), height = state->size.rows;
   struct extent extent = {.least = ends.first / state->size.cols, .most = cb_larger(ends.last, 0) / state->size.cols};
   for (int64_t i = 0; i < local_rows; i++) {
     const int64_t block_row = slice * local_rows + i, first = block_row * height;
@@ -404,7 +513,7 @@ static struct extent measure_within(const struct state *state, int64_t slice, st
 }
 
 static struct extent measure_slice(const struct state *state, int64_t slice) {
-  const int64_t local_rows = LANES / state->lanes;
+  const int64_t local_rows = slice_rows(state);
   struct extent extent = {.least = INT64_MAX};
   for (int64_t i = 0; i < local_rows; i++) {
     const int64_t block_row = block_row_at(state, slice * local_rows + i);
@@ -435,14 +544,14 @@ static int64_t measure_columns(struct state *state, const struct cb_ends *of_sli
 static void build_columns(struct cb_region_builder *builder, struct state *state) {
   state->first_column = cb_arena_alloc(&state->arena, (size_t)state->slices, sizeof *state->first_column);
   const int in_order = !state->order && state->csr->cols % state->size.cols == 0;
-  const int64_t each = LANES / state->lanes * state->size.rows;
+  const int64_t each = slice_rows(state) * state->size.rows;
   struct cb_ends *of_slices = in_order ? cb_row_spans(state->csr, each, state->slices) : NULL;
   const int ready = state->first_column && (of_slices || cb_need_row_ends(state->csr));
   const int64_t largest = ready ? measure_columns(state, of_slices) : 0;
   cb_free(of_slices);
   builder->failed |= !ready;
   cb_region_column_offsets(builder, "block column", state->slices, state->first_column,
-                           (struct cb_slot_elements){.count = state->steps * LANES, .largest = largest});
+                           (struct cb_slot_elements){.count = column_slots(state), .largest = largest});
 }
 
 /* Elements by slot, behind those of the column offsets. */
@@ -473,6 +582,7 @@ static int64_t mirrored_nonzeros(const struct state *state) {
 static uint64_t local_row_length(const void *state, int64_t local_row) { return (uint64_t)length_at(state, local_row); }
 
 static void build_local_rows(struct cb_region_builder *builder, const struct state *state) {
+  if (is_whole(state)) return; /* a slice has one, with as many blocks as steps */
   cb_region_computed(builder, "local_row_length", "blocks of a local row", state->local_rows, local_row_length);
   if (!state->order) return;
   cb_region_section(builder, "sorted");
@@ -481,7 +591,7 @@ static void build_local_rows(struct cb_region_builder *builder, const struct sta
 
 /* What some lanes must not do: add to others' sums, read past x, write past y. */
 static void build_guards(struct cb_region_builder *builder, const struct state *state) {
-  const int shared = state->lanes > 1, guarded = state->local_rows * state->size.rows > state->csr->rows;
+  const int shared = state->lanes > 1 && !is_whole(state), guarded = state->local_rows * state->size.rows > state->csr->rows;
   if (shared) cb_region_structure(builder, "kLanes", state->lanes, "plan: lanes that share a block row");
   if (shared) cb_region_section(builder, "shared");
   if (shared && state->lanes >= state->size.rows) cb_region_section(builder, "one_row");
@@ -496,19 +606,31 @@ static void build_presence(struct cb_region_builder *builder, const struct state
   if (!state->absent || (!again && builder->value_bytes)) return;
   if (again) cb_region_section(builder, "absent");
   cb_region_bytes(builder, "present", "bit j of a slot: the matrix has value j of the block",
-                  value_steps(state) * LANES * bytes);
+                  value_blocks(state) * bytes);
   cb_region_placeholder(builder, "present_type", types[bytes]);
 }
 
 /* Blocks whose loads are in flight together: 27 values (finite elements of three unknowns per node: three blocks
  * take 243 µs where one takes 250), or more when there are so few threads on a multiprocessor that each may have the
- * registers; 18 of two doubles. */
+ * registers; 18 of two doubles, and where half is stored (two blocks of three thread blocks take 193 µs, three of two
+ * take 205). */
 static int64_t choose_batch(const struct state *state, const struct cb_region_builder *builder) {
+  enum { WHOLE = 4 };
   const int64_t threads = state->slices * LANES / builder->target->multiprocessors;
-  const int64_t values = cb_region_is_wide(builder) ? 18 : threads <= 512 ? 36 : 27;
+  const int64_t values = cb_region_is_wide(builder) ? 18 : threads <= 512 ? 36 : is_mirrored(state) ? 18 : 27;
   const int64_t area = cb_tile_area(state->size), asked = builder->settings[BLOCKS_BATCH];
   const int64_t most = cb_smaller(cb_smaller(8, 64 / area), state->longest); /* more have no registers */
+  if (is_whole(state)) return asked ? asked : WHOLE;
   return cb_larger(1, cb_smaller(asked ? asked : values / area, most));
+}
+
+static void build_whole(struct cb_region_builder *builder, const struct state *state) {
+  cb_region_section(builder, "whole");
+  cb_region_structure(builder, "kShares", state->shares, "plan: warps that share a block row");
+  cb_region_structure(builder, "kBatch", choose_batch(state, builder),
+                      "plan: blocks whose loads are in flight together");
+  build_guards(builder, state);
+  build_presence(builder, state);
 }
 
 static void build_text(struct cb_region_builder *builder, const struct state *state) {
@@ -531,6 +653,7 @@ static void build_text(struct cb_region_builder *builder, const struct state *st
 static int blocks_per_sm(const struct cb_region_builder *builder, const struct state *state) {
   const int64_t values = choose_batch(state, builder) * cb_tile_area(state->size);
   const int64_t registers = values * (int64_t)cb_type_size(builder->sum_type) / 4;
+  if (is_whole(state)) return cb_region_blocks_for(builder, 4);
   if (registers <= 18) return cb_region_blocks_for(builder, state->absent ? 4 : 5);
   if (registers <= 36) return state->absent ? 2 : 3;
   return registers <= 72 ? 2 : 1;
@@ -547,7 +670,8 @@ static void build_facts(struct cb_region_builder *builder, const struct state *s
   cb_region_fact(builder, "blocks", "%lld", (long long)state->blocks);
   cb_region_fact(builder, "slices", "%lld", (long long)state->slices);
   cb_region_fact(builder, "steps", "%lld", (long long)state->steps);
-  cb_region_fact(builder, "lanes", "%d", state->lanes);
+  if (is_whole(state)) cb_region_fact(builder, "whole", "%d", state->shares);
+  else cb_region_fact(builder, "lanes", "%d", state->lanes);
   if (state->order) cb_region_fact(builder, "sorted", "yes");
 }
 
@@ -556,32 +680,38 @@ static void build_values(struct cb_region_builder *builder, struct state *state)
   if (state->absent) cb_region_fact(builder, "absent", "%lld", (long long)(state->blocks * area - state->csr->nnz));
   if ((state->absent || state->cut) && builder->value_bytes) cb_region_zero_slots(builder);
   state->vector = vector_of(state->size, builder->value_bytes);
-  cb_region_values(builder, "values", "per step, in groups of one load, a group of each lane",
-                   value_steps(state) * LANES * area);
+  cb_region_values(builder, "values", is_whole(state) ? "block by block, row by row" : "per step, in groups of one load, a group of each lane",
+                   value_blocks(state) * area);
   builder->region.mirrored = mirrored_nonzeros(state);
 }
 
 static void build_region(struct cb_region_builder *builder, struct state *state) {
   build_facts(builder, state);
-  cb_region_list(builder, "first_step", "steps before a slice, 32 slots each", state->slices + 1, state->first_step);
+  cb_region_list(builder, "first_step", is_whole(state) ? "blocks before a block row" : "steps before a slice, 32 slots each", state->slices + 1, state->first_step);
   build_columns(builder, state);
   build_places(builder, state);
   build_values(builder, state);
   build_local_rows(builder, state);
-  build_text(builder, state);
+  (is_whole(state) ? build_whole : build_text)(builder, state);
   build_family(builder);
-  builder->region.blocks = state->slices / WARPS;
-  builder->region.block_rows = state->order ? 0 : WARPS * LANES / state->lanes * state->size.rows;
+  builder->region.blocks = state->slices / block_slices(state);
+  builder->region.block_rows = state->order ? 0 : block_slices(state) * slice_rows(state) * state->size.rows;
   builder->region.blocks_per_sm = blocks_per_sm(builder, state);
   builder->region.takes_vectors = 1;
+  if (is_whole(state)) {
+    builder->region.sharing = CB_SHARING_TILES;
+    builder->region.static_shared = state->shares > 1 ? WARPS * LANES * (int64_t)cb_type_size(builder->sum_type) : 0;
+    return;
+  }
   builder->region.most_lanes = state->lanes;
+  builder->region.dealt = DEALT;
   builder->region.thread_rows = state->size.rows;
 }
 
 /* A stretch for each row of a thread block's block rows, whether there is one or not. */
 static int64_t sector_stretches(const void *user, int64_t thread_block, struct cb_stretch *stretches) {
   const struct state *state = user;
-  const int64_t local_rows = WARPS * LANES / state->lanes, rows = state->size.rows;
+  const int64_t local_rows = block_slices(state) * slice_rows(state), rows = state->size.rows;
   for (int64_t i = 0; stretches && i < local_rows * rows; i++) {
     const int64_t row = block_row_at(state, thread_block * local_rows + i / rows) * rows + i % rows;
     stretches[i] = (struct cb_stretch){0, 0};
@@ -592,18 +722,18 @@ static int64_t sector_stretches(const void *user, int64_t thread_block, struct c
 }
 
 static void ask_slice(const struct state *state, int64_t slice, struct cb_sector_sink *sink) {
-  const int64_t local_rows = LANES / state->lanes;
+  const int64_t local_rows = slice_rows(state);
   struct cb_tile_walk walks[LANES];
   for (int64_t i = 0; i < local_rows; i++) {
     walks[i] = blocks_at(state, slice, i);
     for (int row = 0; row < walks[i].rows; row++) {
-      const int64_t number = (slice % WARPS * local_rows + i) * state->size.rows + row;
+      const int64_t number = (slice % block_slices(state) * local_rows + i) * state->size.rows + row;
       walks[i].columns[row] = cb_sector_columns(sink, number, walks[i].begin[row]);
     }
   }
   for (int64_t step = state->first_step[slice]; step < state->first_step[slice + 1]; step++) {
     cb_sector_load(sink);
-    for (int64_t lane = 0; lane < LANES; lane++) {
+    for (int64_t lane = 0; lane < step_slots(state); lane++) {
       struct cb_tile block;
       if (!cb_tile_walk_next(&walks[lane / state->lanes], &block)) continue;
       for (int64_t j = 0; j < state->size.cols; j++) cb_sector_ask(sink, block.column * state->size.cols + j);
@@ -612,23 +742,24 @@ static void ask_slice(const struct state *state, int64_t slice, struct cb_sector
 }
 
 static void visit_sectors(const void *user, int64_t thread_block, struct cb_sector_sink *sink) {
-  for (int64_t slice = thread_block * WARPS; slice < (thread_block + 1) * WARPS; slice++)
+  const int64_t slices = block_slices(user);
+  for (int64_t slice = thread_block * slices; slice < (thread_block + 1) * slices; slice++)
     ask_slice(user, slice, sink);
 }
 
 /* Where blocks are mirrored, L2 gives the values of all blocks, in whole lines: twice as many sectors a second as of
- * scattered ones. As in dia, but that is too hopeful:
- * finite elements of 80^3 nodes take 301 us, and 170 were predicted. */
+ * scattered ones, as in dia. Each run of images reaches over a sector more for each of a block's values. */
 static int64_t value_sectors(const struct cb_region_builder *builder, const struct state *state) {
-  enum { WHOLE_LINES = 2 };
+  enum { WHOLE_LINES = 2, SECTOR = 32 };
   if (!is_mirrored(state)) return 0;
-  return state->blocks * cb_tile_area(state->size) * builder->value_bytes / (32 * WHOLE_LINES);
+  return cb_tile_area(state->size) * (state->blocks * builder->value_bytes / SECTOR + state->own.runs) / WHOLE_LINES;
 }
 
 /* A slice's batches follow one another. */
 static enum cb_status predict(struct cb_region_builder *builder, const struct state *state, struct cb_diag *diag) {
   const int64_t batch = choose_batch(state, builder);
-  builder->region.cost.chain_ns = cb_divide_up(state->longest, batch) * CB_COST_BATCH_NS;
+  const int64_t chain = is_whole(state) ? cb_divide_up(state->longest, state->shares) : state->longest; /* blocks */
+  builder->region.cost.chain_ns = cb_divide_up(chain, batch) * CB_COST_BATCH_NS;
   builder->region.cost.stream_percent = CB_COST_BLOCKS_PERCENT;
   const enum cb_status s = cb_sectors_predict_by_stretch(builder, state, visit_sectors, sector_stretches, diag);
   builder->region.cost.sectors += value_sectors(builder, state);
@@ -664,7 +795,7 @@ static uint64_t visit_block(const struct state *state, const struct cb_tile *blo
   for (int i = 0; i < rows; i++)
     for (int64_t k = block->first[i]; k < block->end[i]; k++) {
       const int64_t j = i * state->size.cols + state->csr->col_idx[k] - block->column * state->size.cols;
-      cb_emit_nonzero(walk, value_slot(state->size, state->vector, slot, j), k);
+      cb_emit_nonzero(walk, value_slot(state, slot, j), k);
       present |= UINT64_C(1) << j;
     }
   return present;
@@ -676,7 +807,7 @@ static void visit_mirrored(const struct state *state, const struct cb_tile *bloc
   for (int i = 0; i < rows; i++)
     for (int64_t k = block->first[i]; k < block->end[i]; k++) {
       const int64_t j = state->csr->col_idx[k] - block->column * state->size.cols;
-      cb_emit_mirrored(walk, value_slot(state->size, state->vector, slot, j * state->size.cols + i), k);
+      cb_emit_mirrored(walk, value_slot(state, slot, j * state->size.cols + i), k);
     }
 }
 
@@ -689,24 +820,11 @@ static int64_t visit_place(const struct state *state, int64_t block_row, int64_t
   return there;
 }
 
-/* The turn of block `k` of a local row. Where blocks are mirrored, the farthest below the main diagonal is followed by the
- * farthest above, and so on: a block and its mirror image are read by rows that are at about the same turn then, so that
- * the second read still finds in L2 what the first brought. Read by columns, most of it would be gone. */
-static int64_t turn_of(const struct state *state, int64_t block_row, int64_t column, int64_t k) {
-  if (!is_mirrored(state)) return k;
-  const int64_t all = state->count[block_row], own = own_blocks(state, block_row);
-  const int has_diagonal = own > 0 && state->own.column[state->own.start[block_row + 1] - 1] == block_row;
-  const int64_t below = own - has_diagonal, above = all - own;
-  if (column == block_row) return all - 1;
-  if (column < block_row) return k + cb_smaller(k, above);
-  return all - 1 - k + cb_smaller(all - k, below);
-}
-
 /* Column offsets belong to blocks, so their slots are those of blocks. */
 static void visit_local_row(const struct state *state, int64_t slice, int64_t in_slice, unsigned char *presence,
                         const struct cb_walk *to) {
   const int64_t bytes = presence_bytes(state->size);
-  const int64_t block_row = block_row_at(state, slice * (LANES / state->lanes) + in_slice);
+  const int64_t block_row = block_row_at(state, slice * slice_rows(state) + in_slice);
   struct cb_tile_walk walk = blocks_at(state, slice, in_slice);
   struct cb_tile block;
   for (int64_t k = 0; cb_tile_walk_next(&walk, &block); k++) {
@@ -726,14 +844,13 @@ static int blocks_visit(const void *user, int64_t first, int64_t end, const stru
   const struct state *state = user;
   unsigned char *presence = cb_walk_bytes(walk, "present");
   for (int64_t slice = first; slice < end; slice++)
-    for (int64_t i = 0; i < LANES / state->lanes; i++) visit_local_row(state, slice, i, presence, walk);
+    for (int64_t i = 0; i < slice_rows(state); i++) visit_local_row(state, slice, i, presence, walk);
   return 1;
 }
 
 /* For reports. */
 static int64_t block_of(const void *user, struct cb_met met) {
-  (void)user;
-  return met.unit / WARPS;
+  return met.unit / block_slices(user);
 }
 
 /* ---- packing on the device: templates/pack_blocks.cu.in has the same numbers and lists */
@@ -747,12 +864,12 @@ static void describe(const void *user, struct cb_pack_lists *lists) {
   *lists = (struct cb_pack_lists){
       .numbers = {[SLICES] = slices, [LANES_LOG2] = log2, [BLOCK_ROWS] = state->block_rows,
                   [NUMBER_OF_ROWS] = state->csr->rows, [TILE_ROWS] = state->size.rows, [TILE_COLS] = state->size.cols,
-                  [VECTOR] = state->vector, [PRESENCE_BYTES] = presence_bytes(state->size)},
-      .lists = {{state->first_step, (slices + 1) * (int64_t)sizeof *state->first_step},
+                  [VECTOR] = is_whole(state) ? 0 : state->vector, [PRESENCE_BYTES] = presence_bytes(state->size)},
+      .lists = {{state->first_slot, (slices + 1) * (int64_t)sizeof *state->first_slot},
                 {state->first_column, slices * (int64_t)sizeof *state->first_column},
                 {state->order, state->order ? state->local_rows * (int64_t)sizeof *state->order : 0}},
       .warps = slices,
-      .shape_bytes = state->steps * LANES * (int64_t)sizeof(uint64_t), /* presence bits of each block */
+      .shape_bytes = column_slots(state) * (int64_t)sizeof(uint64_t), /* presence bits of each block */
       .bytes_array = "present",
   };
 }

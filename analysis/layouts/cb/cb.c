@@ -729,11 +729,6 @@ static void size_values(struct cb_runs *state, struct cb_region_builder *builder
   state->code_after = builder->value_storage == CB_VALUES_CODED;
 }
 
-/* COO runs have a sum for each lane and row in shared memory, for which those of 16 bytes leave no room. */
-static int allows_coo(const struct cb_region_builder *builder) {
-  return (int64_t)cb_type_size(builder->sum_type) * CB_RUN_WARPS * CB_PANEL_ROWS * CB_RUN_LANES <= CB_STATIC_SHARED;
-}
-
 static enum cb_status cb_layout_plan(struct cb_region_builder *builder, struct cb_diag *diag) {
   const struct cb_csr *csr = builder->work.part.csr;
   const int64_t *settings = builder->settings;
@@ -744,7 +739,7 @@ static enum cb_status cb_layout_plan(struct cb_region_builder *builder, struct c
   *state = (struct cb_runs){.panels = cb_panel_count(csr->rows),
                             .intra = settings[CB_SPMV_INTRA] != CB_OFF,
                             .run_blocks = (int)settings[CB_SPMV_RUN_BLOCKS],
-                            .th1 = allows_coo(builder) ? (int)settings[CB_SPMV_TH1] : 0,
+                            .th1 = (int)settings[CB_SPMV_TH1],
                             .th2 = (int)settings[CB_SPMV_TH2],
                             .full_dense = 1};
   builder->work.units = state->panels;

@@ -140,6 +140,11 @@ static int coo_pays(const struct cb_runs *state, const struct cb_csr *csr, int64
   return most >= LONG_WAIT || saved * CB_RUN_LANES * 100 >= csr->nnz * LEAST_PERCENT;
 }
 
+/* COO runs have a sum for each lane and row in shared memory, for which those of 16 bytes leave no room. */
+static int has_room_for_coo(const struct cb_region_builder *builder) {
+  return (int64_t)cb_type_size(builder->sum_type) * CB_RUN_WARPS * CB_PANEL_ROWS * CB_RUN_LANES <= CB_STATIC_SHARED;
+}
+
 static enum cb_status choose_formats(struct cb_runs *state, const struct cb_csr *csr, int64_t coo_gain,
                                      struct cb_diag *diag) {
   state->format = cb_arena_alloc(&state->arena, (size_t)state->blocks, 1);
@@ -269,6 +274,7 @@ enum cb_status cb_runs_cut(struct cb_runs *state, const struct cb_region_builder
   const struct cb_csr *csr = builder->work.part.csr;
   enum cb_status s = decide_aggregation(state, csr, builder->settings, diag);
   if (!s) s = describe_blocks(state, csr, diag);
+  if (!has_room_for_coo(builder)) state->th1 = 0; /* sub-blocks with fewer nonzeros would be COO */
   if (!s) s = choose_formats(state, csr, builder->settings[CB_SPMV_COO_GAIN], diag);
   return s ? s : cut_runs(state, builder, diag);
 }

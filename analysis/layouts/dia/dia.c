@@ -14,8 +14,10 @@
  *
  * Symmetric storage (plan/symmetry.h): where the stored diagonals are each other's mirror images, those above the main
  * diagonal have no slots. Row i reads its value on diagonal d > 0 where row i + d has it on diagonal -d: a second read,
- * from L1 where d is less than a thread block's rows, else from L2, which keeps what the nearer diagonals span. Terms
- * are added in the same order, so that the sums have the bits of those of all diagonals.
+ * from L1 where d is less than a thread block's rows, else from L2, which keeps what the nearer diagonals span. Where
+ * there are rows enough, a thread has rows a stride apart, the last one first: as the farthest diagonals lie about a
+ * stride away, what a row reads of them from its mirror images is what the thread block has read for its last rows, and
+ * comes from L1, too. Terms are added in the same order, so that the sums have the bits of those of all diagonals.
  *
  * Fixed values: a diagonal whose values are all equal (even) has neither slots nor presence bits; its
  * coefficient is a constant of the text. Where such a diagonal has absent places (holed), a word of 32 bits
@@ -37,6 +39,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -71,6 +74,12 @@ struct state {
   int repeats;                        /* rows of a thread */
   int words;                          /* of a slice, for its holed diagonals */
   struct cb_chains chains;            /* stride 0: not used */
+  struct strides {                    /* where values are mirrored, rows of a thread that lie a stride apart */
+    int64_t stride;                   /* a multiple of ROWS; 0: not used */
+    int64_t tiles;                    /* thread blocks side by side along a stride */
+    int64_t rows;                     /* of a thread */
+    int64_t groups;                   /* of so many strides one after the other, each of `tiles` thread blocks */
+  } strides;
 };
 
 static enum cb_status take_diagonals(struct state *state, const struct cb_diagonal *list, int64_t count,
@@ -388,7 +397,73 @@ static int choose_threads(const struct state *state, const struct cb_region_buil
   return state->diagonals > MANY ? MANY_THREADS : THREADS;
 }
 
-/* ---- rows a stride apart: need kinds and coefficients */
+/* ---- rows a stride apart, where values are mirrored: needs what is mirrored */
+
+/* The farthest that a diagonal beyond `threads` may be from the stride for most of a thread block's rows to find their
+ * mirror images' values among those of its last rows. */
+static int is_near_stride(const struct state *state, int i, int64_t stride) {
+  const int64_t apart = -stored_offset(state, i) - stride;
+  return apart * 3 <= state->threads && apart * 3 >= -state->threads;
+}
+
+/* The multiple of a slice's rows that has the most diagonals near it, and these the nearest. 0: there is none. */
+static int64_t best_stride(const struct state *state) {
+  int64_t best = 0, least = 0;
+  int most = 0;
+  for (int i = 0; i < state->own; i++) {
+    const int64_t stride = cb_divide_up(-stored_offset(state, i), ROWS) * ROWS;
+    int64_t apart = 0;
+    int near = 0;
+    if (stride < 2 * state->threads) continue;
+    for (int k = 0; k < state->own; k++) {
+      if (!is_near_stride(state, k, stride)) continue;
+      near++;
+      apart += llabs((long long)-stored_offset(state, k) - stride);
+    }
+    if (near < most || (near == most && apart >= least)) continue;
+    best = stride;
+    most = near;
+    least = apart;
+  }
+  return best;
+}
+
+/* Of threads so many, thread blocks that a multiprocessor holds: the more diagonals, the more registers. */
+static int blocks_held(const struct state *state) {
+  enum { RESIDENT = 1536, RESIDENT_MANY = 1024, MANY = 16 };
+  return (state->diagonals > MANY ? RESIDENT_MANY : RESIDENT) / state->threads;
+}
+
+/* A thread's rows: as many as leave all thread blocks that the GPU holds at once something to do, and one wave of them;
+ * or where one stride has more of them, several. */
+static int64_t rows_at_strides(const struct state *state, const struct cb_region_builder *builder, int64_t strides) {
+  enum { SEVERAL = 8 };
+  const int64_t held = (int64_t)blocks_held(state) * builder->target->multiprocessors;
+  const int64_t groups = held / state->strides.tiles;
+  if (builder->settings[DIA_ROWS]) return builder->settings[DIA_ROWS];
+  return groups ? cb_divide_up(strides, groups) : cb_smaller(strides, SEVERAL);
+}
+
+/* By hand, 27 points on 140^3 points took 101.6 us, and 124 with a row for each thread; 7 points on 220^3 126.7 and
+ * 133. Results are the same bits. */
+static void find_strides(struct state *state, const struct cb_region_builder *builder) {
+  enum { THREADS = 768, MANY_THREADS = 896, MANY = 16, WAVE = 4, NONE = 1 };
+  const int64_t asked = builder->settings[DIA_STRIDE], rows = state->csr->rows;
+  if (!is_mirrored(state) || builder->may_be_joined || builder->joins_rows || asked == NONE) return;
+  if (!asked && blocks_in_a_wave(state, builder->target) <= WAVE) return;
+  struct state trial = *state;
+  struct strides *strides = &trial.strides;
+  if (!builder->settings[DIA_THREADS]) trial.threads = state->diagonals > MANY ? MANY_THREADS : THREADS;
+  strides->stride = asked ? cb_round_up(asked, ROWS) : best_stride(&trial);
+  if (!strides->stride) return;
+  const int64_t count = cb_divide_up(rows, strides->stride);
+  strides->tiles = cb_divide_up(strides->stride, trial.threads);
+  strides->rows = rows_at_strides(&trial, builder, count);
+  strides->groups = cb_divide_up(count, strides->rows);
+  if (strides->rows > 1 && strides->groups * strides->rows * strides->stride <= INT32_MAX) *state = trial;
+}
+
+/* ---- chains of diagonals: need kinds and coefficients */
 
 static struct cb_chain_shape chain_shape(const struct state *state) {
   return (struct cb_chain_shape){state->csr, state->offset, state->holes, state->diagonals};
@@ -533,6 +608,24 @@ static void build_chains(struct cb_region_builder *builder, const struct state *
 
 /* ---- the region */
 
+/* Thread blocks of rows a stride apart. */
+static void build_strides(struct cb_region_builder *builder, const struct state *state) {
+  const struct strides *strides = &state->strides;
+  cb_region_fact(builder, "stride", "%lld", (long long)strides->stride);
+  cb_region_structure(builder, "kThreads", state->threads, "plan: threads of a thread block");
+  cb_region_size(builder, "kStride", strides->stride, "plan: from one row of a thread to the next");
+  cb_region_size(builder, "kRepeats", strides->rows, "plan: rows of a thread");
+  cb_region_size(builder, "kTiles", strides->tiles, "plan: thread blocks along a stride");
+  cb_region_section(builder, "wide");
+  cb_region_section(builder, "strided");
+  build_sums(builder, state, blocks_in_a_wave(state, builder->target));
+  builder->region.threads = state->threads;
+  builder->region.blocks = strides->groups * strides->tiles;
+  builder->region.blocks_per_sm = blocks_held(state);
+  builder->region.row_threads = 1;
+  builder->region.takes_vectors = builder->region.most_lanes = 1;
+}
+
 static void build_rows(struct cb_region_builder *builder, const struct state *state) {
   enum { RESIDENT = 1536 }; /* threads of a multiprocessor that streams: each has 40 registers, as in sell */
   const int64_t rows = state->csr->rows, block_rows = state->threads * state->repeats;
@@ -589,6 +682,8 @@ static void build_region(struct cb_region_builder *builder, const struct state *
   cb_region_constant_slots(builder, state->slices * constants(state) * ROWS);
   if (state->chains.stride)
     build_chains(builder, state);
+  else if (state->strides.stride)
+    build_strides(builder, state);
   else
     build_rows(builder, state);
   build_family(builder, state);
@@ -611,10 +706,14 @@ static int64_t loads_of_x(const struct state *state) {
   return state->csr->rows * most_loads(chains, chains->count) / chains->rows;
 }
 
-/* Values that a thread block reads where others are mirrored: each of its own, and those of later rows. */
+/* Values that a thread block reads for each of its threads' rows where others are mirrored: each of its own, and those
+ * of rows of others. */
 static int64_t block_values(const struct state *state) {
   int64_t values = (int64_t)state->own * state->threads;
-  for (int i = state->own; i < state->count[STORED]; i++) values += cb_smaller(stored_offset(state, i), state->threads);
+  for (int i = 0; i < state->own; i++) {
+    const int64_t apart = -stored_offset(state, i), from_stride = llabs((long long)(apart - state->strides.stride));
+    values += cb_smaller(cb_smaller(apart, state->strides.stride ? from_stride : apart), state->threads);
+  }
   return values;
 }
 
@@ -631,9 +730,10 @@ static void predict(struct cb_region_builder *builder, const struct state *state
                                           : block_elements(state, state->threads * state->repeats);
   const int64_t values = is_mirrored(state) ? block_values(state) * builder->value_bytes : 0;
   const int64_t bytes = elements * (int64_t)cb_type_size(builder->vector_type) + values;
+  const int64_t rows = state->strides.stride ? state->strides.rows : 1; /* of a thread, one after the other */
   const int64_t batches = chains->stride ? cb_divide_up(chains->count, chain_batch(chains))
-                                         : state->repeats * rounds(state, builder->target);
-  builder->region.cost.sectors = builder->region.blocks * cb_divide_up(bytes, 32 * WHOLE_LINES);
+                                         : rows * state->repeats * rounds(state, builder->target);
+  builder->region.cost.sectors = builder->region.blocks * rows * cb_divide_up(bytes, 32 * WHOLE_LINES);
   builder->region.cost.chain_ns = batches * CB_COST_BATCH_NS;
   builder->region.cost.work_ns = loads_of_x(state) * CB_COST_DIA_LOAD_PS / builder->target->multiprocessors / 1000;
   builder->region.cost.stream_percent = state->count[STORED] ? CB_COST_DIA_PERCENT : CB_COST_DIA_COPYING_PERCENT;
@@ -656,6 +756,7 @@ static enum cb_status dia_plan(struct cb_region_builder *builder, struct cb_diag
   state->words = holed ? cb_round_up(holed, words_vector(holed)) : 0;
   state->repeats = choose_repeats(state, builder->settings, builder->target);
   state->threads = choose_threads(state, builder);
+  find_strides(state, builder);
   find_chains(state, builder);
   builder->work.units = state->slices;
   build_region(builder, state);
@@ -716,7 +817,11 @@ static int dia_visit(const void *user, int64_t first, int64_t end, const struct 
 
 /* For reports: of a stride, where a thread block has no rows of its own in a row. */
 static int64_t block_of(const void *user, struct cb_met met) {
-  const struct cb_chains *chains = &((const struct state *)user)->chains;
+  const struct state *state = user;
+  const struct cb_chains *chains = &state->chains;
+  const struct strides *strides = &state->strides;
+  if (strides->stride)
+    return met.row / (strides->rows * strides->stride) * strides->tiles + met.row % strides->stride / state->threads;
   const int64_t group = chains->rows * chains->stride;
   return (met.row / group * chains->stride + met.row % chains->stride) / chains->threads;
 }

@@ -8,10 +8,10 @@ const struct cb_option cb_dia_options[DIA_OPTIONS] = {
     [DIA_MOST] = {.name = "dia-most", .least = 1, .most = 1024, .standard = 64,
                   .help = "largest number of diagonals: the fullest"},
     [DIA_ROWS] = {.name = "dia-rows", .most = 32,
-                  .help = "rows of a thread where fixed values leave nothing to load; 0: by the matrix"},
+                  .help = "rows of a thread where fixed values leave nothing to load, or that are a stride apart; 0: by the matrix"},
     [DIA_STRIDE] = {.name = "dia-stride", .most = INT32_MAX,
-                    .help = "what these rows are apart, where diagonals so far apart suit it; 1: no stride; 0: by "
-                            "the matrix"},
+                    .help = "what these rows, or those of a thread where half of a symmetric matrix is stored, are apart, "
+                            "where diagonals so far apart suit it; 1: no stride; 0: by the matrix"},
     [DIA_THREADS] = {.name = "dia-threads", .numbers = cb_threads_of_a_block,
                      .help = "threads of a thread block, with a stride or symmetric: 256, 512, 1024; 0: by the matrix"},
 };

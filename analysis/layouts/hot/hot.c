@@ -514,15 +514,16 @@ static void predict_several(struct cb_region_builder *builder, const struct stat
       builder->region.cost.sectors * cb_divide_up(builder->options->vectors * state->vector_bytes, 32);
 }
 
-/* Gathers that leave the multiprocessor share the way from L2 with the stream, of which more is felt where numbers of two
- * doubles leave registers for half as many loads in flight (R-MAT 18: 36.6 us, 8 tenths of it). */
+/* Gathers that leave the multiprocessor share the way from L2 with the stream, of which more is felt where numbers of
+ * two doubles leave registers for half as many loads in flight (R-MAT 18: 36.6 us). */
 static void predict(struct cb_region_builder *builder, const struct state *state) {
   struct cb_cost *cost = &builder->region.cost;
   const int side_by_side = state->at.gather || state->at.whole;
   const int64_t copied = side_by_side ? cb_divide_up(state->at.hot * state->vector_bytes, 32) : state->at.hot;
   cost->sectors = state->csr->nnz - state->hot_nonzeros + state->blocks * copied;
-  cost->work_ns = cb_plan_gather_ns(cost->sectors, builder->target) +
-                  builder->region.bytes * (cb_region_is_wide(builder) ? 8 : 6) / 10 / builder->target->read_gb_per_s + state->at.miss_ns;
+  const int64_t felt = builder->region.bytes * (cb_region_is_wide(builder) ? 8 : 6) / 10;
+  cost->work_ns = cb_plan_gather_ns(cost->sectors, builder->target) + felt / builder->target->read_gb_per_s +
+                  state->at.miss_ns;
   if (builder->options->vectors > 1) predict_several(builder, state);
   cost->tail_ns = CB_COST_HOT_WORTH_NS + (state->at.gather ? CB_COST_HOT_PREPARE_NS : 0) + state->at.prepare_ns;
 }

@@ -76,8 +76,8 @@ static int64_t chunks(const struct state *state) {
   return WARPS * tiles(state);
 }
 
-/* Nonzeros per lane: few while that keeps all multiprocessors busy with several thread blocks each; fewer of two doubles,
- * whose registers cost thread blocks. */
+/* Nonzeros per lane: few while that keeps all multiprocessors busy with several thread blocks each; fewer of two
+ * doubles, whose registers cost thread blocks. */
 static int choose_items(const struct cb_csr *csr, const struct cb_region_builder *builder) {
   if (builder->settings[MERGE_ITEMS]) return (int)builder->settings[MERGE_ITEMS];
   const int64_t share = csr->nnz / (THREADS * (int64_t)builder->target->multiprocessors);

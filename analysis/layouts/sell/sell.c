@@ -109,8 +109,8 @@ static int choose_lanes(const struct cb_csr *csr, const int64_t *settings, const
   return lanes;
 }
 
-/* Two where rows are long enough that padding them costs little: half the loads. Complex numbers stay alone: a band of 16
- * in a row takes 41.6 us, by two 48.6, and of floats 22.6 and 23.6. */
+/* Two where rows are long enough that padding them costs little: half the loads. Complex numbers stay alone: a band of
+ * 16 in a row takes 41.6 us, by two 48.6, and of floats 22.6 and 23.6. */
 static int choose_vector(const struct state *state, const struct cb_region_builder *builder) {
   enum { LONG = 12 };
   if (builder->settings[SELL_VECTOR]) return (int)builder->settings[SELL_VECTOR];

@@ -698,8 +698,8 @@ def compile(matrix: Any, *, expected_products: int = 0, values: str = "stored", 
         rows and columns.
     symmetric: True: the matrix is its transpose bit by bit, and stays so when values are renewed, so that half of it is
         stored where that is faster; its lower triangle counts. "skew": the same with the other sign; "hermitian": with
-        conjugated values. False: nothing is looked for. None: fixed values are looked at. `Context({"check-symmetry": "on"})` and `check_symmetry` find values
-        that break the promise.
+        conjugated values. False: nothing is looked for. None: fixed values are looked at.
+        `Context({"check-symmetry": "on"})` and `check_symmetry` find values that break the promise.
     split: store each value, a float64, as a float32, its head, and what that lacks of it: nothing is lost, and
         `multiply_heads` reads heads alone. Values are 0 or of a size from 2^-126 to 3.4e38.
 
