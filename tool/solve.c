@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { USUAL_BLOCK = 4, PROGRAM_LOSS = 2000 };
+enum { USUAL_BLOCK = 4, PROGRAM_LOSS = 500 };
 
 struct solution {
   struct cb_job job;
