@@ -144,7 +144,7 @@ static enum cb_status make_operator(struct bed *bed, const char *recipe) {
   enum cb_status s = bench_view(&bed->view, &bed->row_ptr, &bed->csr, &bed->diag);
   if (!s) s = check(bed, cbgen_context_create(&bed->context), "no context");
   if (!s) s = check(bed, cbgen_set(bed->context, "recipe", recipe), cbgen_message(bed->context));
-  if (!s) s = check(bed, cbgen_set(bed->context, "program-loss", "2000"), cbgen_message(bed->context));
+  if (!s) s = check(bed, cbgen_set(bed->context, "program-loss", "500"), cbgen_message(bed->context));
   if (!s) s = check(bed, cbgen_compile(bed->context, &bed->view, &request, &bed->op), cbgen_message(bed->context));
   if (!s && !bed->ranks)
     s = check(bed, cbgen_diagonal(bed->context, &bed->view, at(bed, D)), cbgen_message(bed->context));

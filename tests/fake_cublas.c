@@ -136,11 +136,11 @@ static void run_gemv(const void *data) {
   }
 }
 
-EXPORT int cublasDgemv_v2(struct handle *handle, int operation, int rows, int cols, const double *alpha, const double *a,
-                          int a_step, const double *x, int x_step, const double *beta, double *y, int y_step) {
+EXPORT int cublasDgemv_v2(struct handle *handle, int operation, int rows, int cols, const double *alpha,
+                          const double *a, int a_step, const double *x, int x_step, const double *beta, double *y, int y_step) {
   const struct gemv work = {rows, cols, operation == 1, a, x, alpha, beta, y};
-  if (operation > 1 || rows < 1 || cols < 1 || a_step != rows || x_step != 1 || y_step != 1 || handle->pointers != ON_DEVICE)
-    return INVALID_VALUE;
+  if (operation > 1 || rows < 1 || cols < 1 || a_step != rows || x_step != 1 || y_step != 1) return INVALID_VALUE;
+  if (handle->pointers != ON_DEVICE) return INVALID_VALUE;
   return put_work(handle, run_gemv, &work, sizeof work);
 }
 EXPORT int cublasDdgmm(struct handle *handle, int side, int rows, int cols, const double *a, int a_step,

@@ -239,8 +239,8 @@ static void absent_entries_stay_where_they_are(void **state) {
   }
 }
 
-/* A grid's vectors that have slots, for all rows or for some, are as without, bit by bit (but for `blocks`, where steps'
- * sums are of other threads' rows); and when called again. */
+/* A grid's vectors that have slots, for all rows or for some, are as without, bit by bit (but for `blocks`, where
+ * steps' sums are of other threads' rows); and when called again. */
 static void slots_hold_what_memory_would(void **state) {
   static const struct {
     const char *matrix, *settings, *method, *form;

@@ -142,8 +142,8 @@ static void every_recipe_with_heads_has_programs(void **state) {
   cb_nvrtc_close(nvrtc);
 }
 
-/* Option program-loss: a recipe beside which vectors of solvers find room may be slower by so much, and not by more; sell
- * with long rows in segments has no such room. */
+/* Option program-loss: a recipe beside which vectors of solvers find room may be slower by so much, and not by more;
+ * sell with long rows in segments has no such room. */
 static void solvers_may_have_another_recipe(void **state) {
   static const char stairs[] = "staircase,n=800", long_rows[] = "long_row,rows=3000,cols=3000,per_row=5,long_rows=2,long_length=1800";
   static const struct {

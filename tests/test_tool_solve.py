@@ -231,7 +231,8 @@ class Solve(unittest.TestCase):
             self.assertEqual({float(line.split()[1]) for line in written}, {0.0})
         with open(self.path("short"), "w", encoding="utf-8") as written:
             written.write("1 " * ROWS)
-        self.check(3, f"has {ROWS} numbers, and the matrix {ROWS} rows, each of two numbers", file, "--type=c128", f"--rhs={self.path('short')}")
+        self.check(3, f"has {ROWS} numbers, and the matrix {ROWS} rows, each of two numbers", file, "--type=c128",
+                   f"--rhs={self.path('short')}")
         self.check(3, "no meaning for complex numbers", file, "--type=c128", "--method=pagerank")
         self.check(3, "'--systems' takes real systems", file, "--type=c128", "--systems=2")
         self.check(2, "choose c128 or c64", file)

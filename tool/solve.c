@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { USUAL_BLOCK = 4, PROGRAM_LOSS = 2000 };
+enum { USUAL_BLOCK = 4, PROGRAM_LOSS = 500 };
 
 struct solution {
   struct cb_job job;
@@ -154,7 +154,8 @@ static enum cb_status make_operator(struct solution *solution, const struct cb_c
 static enum cb_status make_solver(struct solution *solution, const struct cb_call *call, struct cb_diag *diag) {
   const int64_t rows = solution->job.csr.rows;
   solution->most = call->iterations ? (int)call->iterations : rows < 1000000 ? (int)(10 * rows) : 10000000;
-  const size_t vector = (size_t)count_numbers(solution) * sizeof(double), history = ((size_t)solution->most + 1) * sizeof(double);
+  const size_t vector = (size_t)count_numbers(solution) * sizeof(double);
+  const size_t history = ((size_t)solution->most + 1) * sizeof(double);
   const struct cb_device *device = solution->device;
   solution->history = cb_alloc((size_t)solution->most + 1, sizeof *solution->history);
   if (!solution->history) return cb_fail_memory(diag, "the history", history);
@@ -207,7 +208,8 @@ static enum cb_status solve(struct solution *solution, const struct cb_call *cal
   s = upload(solution, solution->b_there, solution->b, diag);
   if (!s) s = cb_time_runs(call, run_once, solution, &solution->seconds, diag);
   if (!s)
-    s = cb_take_numbers(solution->device, solution->x, solution->part, solution->x_there, count_numbers(solution), diag);
+    s = cb_take_numbers(solution->device, solution->x, solution->part, solution->x_there, count_numbers(solution),
+                        diag);
   if (!s)
     s = cb_device_download(solution->device, solution->history, solution->history_there,
                            ((size_t)solution->outcome.iterations + 1) * sizeof(double), "the history", diag);

@@ -253,7 +253,8 @@ static enum cb_status try_ranks(struct cb_plan **plan, struct cb_assignment **as
 static enum cb_status try_suited(struct cb_plan **plan, struct cb_assignment **assignment, struct ranked *ranked,
                                  const struct cb_csr *csr, const struct cb_target *target,
                                  const struct cb_options *options, struct cb_diag *diag) {
-  const struct cb_choice_rank *suited = options->program_loss ? find_suited(&ranked->choice, options->program_loss) : NULL;
+  const struct cb_choice_rank *suited =
+      options->program_loss ? find_suited(&ranked->choice, options->program_loss) : NULL;
   if (!suited) return CB_OK;
   list_ranks(ranked->candidates, &ranked->choice);
   const enum cb_status s =

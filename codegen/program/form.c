@@ -140,8 +140,8 @@ int cb_program_pipelining_pays(enum cb_form_kind kind, const struct cb_program_s
 }
 
 int cb_program_matrix_pays(const struct cb_program_form *form, const struct cb_program_size *size) {
-  /* Bytes of the matrix for a thread block: 7-point 32^3 has 14 KB, and an iteration takes 2.4 us instead of 2.6; noting
-   * and copying take about 15 us of a solution. */
+  /* Bytes of the matrix for a thread block: 7-point 32^3 has 14 KB, and an iteration takes 2.4 us instead of 2.6.
+   * Noting and copying take about 15 us of a solution. */
   enum { LEAST = 12 << 10 };
   return form->kind == CB_PROGRAM_GRID && size->stored_bytes / most_blocks(form->kind, size) >= LEAST;
 }

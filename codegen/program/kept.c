@@ -52,7 +52,8 @@ static void note_rows(struct search *search, const char *text, const char *at_ha
     const struct cb_name *name = &statements->names[i];
     const int is_loaded = name->read && name->kind != CB_NAME_OUT;
     const int is_stored = name->assigned && name->kind != CB_NAME_IN;
-    if (cb_name_is_vector(name) && (!at_hand || strcmp(at_hand, name->name) != 0)) note_pass(search, name->name, in_commit, repeats ? is_loaded + is_stored : 0);
+    if (cb_name_is_vector(name) && (!at_hand || strcmp(at_hand, name->name) != 0))
+      note_pass(search, name->name, in_commit, repeats ? is_loaded + is_stored : 0);
   }
   cb_free(statements);
 }

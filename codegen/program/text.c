@@ -10,6 +10,7 @@
 #include "codegen/program/near.h"
 #include "codegen/program/product.h"
 #include "codegen/program/program.h"
+#include "codegen/program/reads.h"
 #include "codegen/program/resident.h"
 #include "codegen/program/stages.h"
 #include "codegen/program/writer.h"
@@ -271,24 +272,6 @@ static void add_step(struct writer *writer, struct cb_text *text, const struct c
   }
 }
 
-/* Whether the section leads to a product of what has been written up to its own product's end. Not if its steps have
- * sums, behind which all see everything, and if the last section, which may come before them, has a meeting of its
- * own. */
-static int reads_others(struct writer *writer, const struct cb_section *section) {
-  const struct cb_section *last = &writer->request->program->sections[writer->request->program->sections_count - 1];
-  if (section != last && !last->before && (!strcmp(section->to, last->from) || section->before)) return 1;
-  for (int k = 0; k < CB_MOST_STEPS && section->steps[k].kind; k++) {
-    if (section->steps[k].kind == CB_STEP_GO) return 1;
-    if (section->steps[k].kind == CB_STEP_TEMPLATE) return 0;
-    if (section->steps[k].kind != CB_STEP_ROWS) continue;
-    struct cb_statements *statements = cb_writer_parse(&writer->base, section->steps[k].text);
-    const int sums = cb_writer_sums(statements);
-    cb_free(statements);
-    if (sums) return 0;
-  }
-  return 1;
-}
-
 /* Copies own rows of a vector between where the caller has it, or the solver in device memory, and shared memory. */
 static void add_copy(struct writer *writer, struct cb_text *text, const char *vector, int back) {
   struct cb_text body = {0};
@@ -357,7 +340,7 @@ static void add_sums(struct writer *writer, struct cb_text *text, const struct c
     struct cb_statements *statements = cb_writer_parse(&writer->base, section->sums);
     if (!statements) return;
     /* Its steps read nothing but what the same thread has written. */
-    const int aligned = writer->aligned && !reads_others(writer, section);
+    const int aligned = writer->aligned && !cb_section_reads_others(&writer->base, section);
     if (writer->spread) count_made(writer, section, statements);
     cb_text_add(text, "      add_all<%s>(terms, pointers, meeting, blocks);\n", seen(writer, !aligned));
     cb_text_add(text, "%s\n", cb_writer_results(&writer->base, statements, "      ", "terms"));
@@ -422,16 +405,6 @@ static const char *kept_text(struct writer *writer, const char *name) {
   return name && is_kept(writer, name) ? cb_arena_format(&writer->base.arena, "%s_kept", name) : "{0, 0, false}";
 }
 
-/* Whether products commit to different vectors, one after the other. */
-static int products_vary(const struct writer *writer) {
-  const struct cb_program *program = writer->request->program;
-  for (int i = 1; i < program->sections_count; i++)
-    if (!program->sections[0].to || !program->sections[i].to ||
-        strcmp(program->sections[0].to, program->sections[i].to) != 0)
-      return 1;
-  return 0;
-}
-
 /* Whether pointers to vectors point into shared memory. */
 static int has_pointers_there(const struct writer *writer) {
   return writer->request->form.resident && !is_batch(writer) && !writer->kept.count;
@@ -460,7 +433,7 @@ static const char *choices_text(struct writer *writer) {
       if (writer->spread && writer->blended) cb_text_add_string(&text, "      old = from;\n"); /* that there is all of */
     }
     cb_text_add(&text, "      to = %s;\n", vector(writer, section->to));
-    if (keeps_products(writer) && products_vary(writer))
+    if (keeps_products(writer) && cb_products_vary(writer->request->program))
       cb_text_add(&text, "      to_kept = %s;\n", kept_text(writer, section->to));
     cb_text_add_string(&text, "    }\n");
     cb_free(statements);
@@ -524,41 +497,6 @@ static const char *products_text(struct writer *writer) {
 
 /* ---- commit */
 
-/* Whether what is behind the section's product makes its result anew. */
-static int is_remade(const struct cb_section *section, const struct cb_statements *sums) {
-  for (int i = 0; sums && i < sums->names_count; i++)
-    if (sums->names[i].kind == CB_NAME_INOUT && !strcmp(sums->names[i].name, section->to)) return 1;
-  return 0;
-}
-
-/* Whether statements of rows have the vector. */
-static int have_vector(struct writer *writer, const char *text, const char *vector) {
-  struct cb_statements *statements = text ? cb_writer_parse(&writer->base, text) : NULL;
-  int has = 0;
-  for (int i = 0; statements && i < statements->names_count; i++) has |= !strcmp(statements->names[i].name, vector);
-  cb_free(statements);
-  return has;
-}
-
-/* Whether nobody reads what the section's product gives but the statements behind it, which have it at hand: no step
- * does, and all products give it anew. */
-static int is_unread(struct writer *writer, const struct cb_section *section) {
-  const struct cb_program *program = writer->request->program;
-  if (products_vary(writer) || !section->sums) return 0;
-  for (int i = 0; i < program->sections_count; i++) {
-    const struct cb_section *other = &program->sections[i];
-    if (!other->from || !strcmp(other->from, section->to) || have_vector(writer, other->before, section->to)) return 0;
-    for (int k = 0; k < CB_MOST_STEPS && other->steps[k].kind; k++)
-      if (other->steps[k].kind == CB_STEP_TEMPLATE || other->steps[k].kind == CB_STEP_SWAP) {
-        const char *from = other->steps[k].from, *to = other->steps[k].to;
-        if (other->steps[k].kind == CB_STEP_TEMPLATE || !strcmp(from, section->to) || !strcmp(to, section->to)) return 0;
-      }
-  }
-  for (int k = 0; k < CB_MOST_STEPS && section->steps[k].kind; k++)
-    if (section->steps[k].kind == CB_STEP_ROWS && have_vector(writer, section->steps[k].text, section->to)) return 0;
-  return 1;
-}
-
 /* When a row is written as the product has it: "step.section != 3". NULL: always. A section that is left at once has
  * no say. */
 static const char *when_stored(struct writer *writer) {
@@ -567,7 +505,8 @@ static const char *when_stored(struct writer *writer) {
   for (int i = 0; i < program->sections_count; i++) {
     const struct cb_section *section = &program->sections[i];
     struct cb_statements *sums = section->sums ? cb_writer_parse(&writer->base, section->sums) : NULL;
-    if (is_remade(section, sums) || (section->next > 0 && is_unread(writer, section)))
+    const int is_unread = section->next > 0 && cb_product_is_unread(&writer->base, section);
+    if (cb_product_is_remade(section, sums) || is_unread)
       cb_text_add(&text, "%sstep.section != %d", text.length ? " && " : "", i);
     cb_free(sums);
   }
@@ -598,7 +537,8 @@ static void add_commit(struct writer *writer, struct cb_text *text, const struct
   if (sums) {
     row.indent = makes ? "      " : "    ";
     if (makes) cb_text_add_string(text, "    {\n");
-    cb_text_add(text, "%s%ssum_t %s_ = sum;\n", row.indent, is_remade(section, sums) ? "" : "const ", section->to);
+    const char *fixed = cb_product_is_remade(section, sums) ? "" : "const ";
+    cb_text_add(text, "%s%ssum_t %s_ = sum;\n", row.indent, fixed, section->to);
     cb_emit_row(text, sums, &row);
     add_shares(writer, text, sums, &row, "step.meeting");
     if (makes) cb_text_add_string(text, "    }\n");
@@ -685,8 +625,10 @@ static void add_kept(struct writer *writer, struct cb_scope *scope) {
   cb_scope_placeholder(scope, "kept_vectors", cb_writer_keep(&writer->base, &text));
   if (!keeps_products(writer)) return;
   cb_scope_section(scope, "kept_products");
-  if (products_vary(writer)) cb_scope_section(scope, "kept_varies");
-  cb_scope_placeholder(scope, "kept_to", products_vary(writer) ? "step.to" : kept_text(writer, writer->request->program->sections[0].to));
+  const struct cb_program *program = writer->request->program;
+  const int varies = cb_products_vary(program);
+  if (varies) cb_scope_section(scope, "kept_varies");
+  cb_scope_placeholder(scope, "kept_to", varies ? "step.to" : kept_text(writer, program->sections[0].to));
 }
 
 /* Behind the slots. */
@@ -770,7 +712,7 @@ static void add_kept_kernel(struct writer *writer, struct cb_scope *scope) {
   cb_scope_placeholder(scope, "take_x", cb_writer_keep(&writer->base, &take));
   if (!keeps_products(writer)) return;
   cb_scope_section(scope, "kept_products");
-  if (!products_vary(writer)) return;
+  if (!cb_products_vary(writer->request->program)) return;
   cb_scope_section(scope, "kept_varies");
   cb_scope_placeholder(scope, "first_kept", kept_text(writer, writer->request->program->sections[0].to));
 }
@@ -939,7 +881,7 @@ static enum cb_status plan_kept(struct writer *writer) {
   for (int i = 0; i < program->sections_count; i++) {
     struct cb_statements *statements;
     struct blend blend;
-    asked.unread[i] = writer->fused && is_unread(writer, &program->sections[i]);
+    asked.unread[i] = writer->fused && cb_product_is_unread(&writer->base, &program->sections[i]);
     if (is_blended(writer, &program->sections[i], &statements, &blend))
       asked.addends[i] = cb_arena_string(&writer->base.arena, blend.addend);
     cb_free(statements);

@@ -24,13 +24,13 @@ def solve(A: Any, b: Any, x0: Any = None, *, method: str = "cg", rtol: float = 1
           stream: Any = None) -> Tuple[Any, int]:
     """Solves A x = b on the GPU in one kernel, or a few, and gives (x, info), with SciPy's names and meanings.
 
-    A: a cbgen.Operator, or a matrix, which is compiled first (of a real one and complex b, for complex numbers). Square,
-        vectors of float64, float32, complex128 or complex64.
+    A: a cbgen.Operator, or a matrix, which is compiled first (of a real one and complex b, for complex numbers).
+        Square, vectors of float64, float32, complex128 or complex64.
     b: shape (rows,) or (rows, 1), of the operator's dtype: NumPy, CuPy, PyTorch … x is a new array like it.
     x0: the first guess, an array like b, which stays as it is; None: zeros.
-    method: "cg" or "chebyshev" (A symmetric, of complex numbers Hermitian, and positive definite), "cg-mixed" ("cg" of an operator that was compiled
-        with split=True, most of whose products read half of the values' bytes), "minres" (A symmetric or Hermitian), "bicgstab",
-        "gmres", or "jacobi" (sweeps; A's diagonal dominates).
+    method: "cg" or "chebyshev" (A symmetric, of complex numbers Hermitian, and positive definite), "cg-mixed" ("cg" of
+        an operator that was compiled with split=True, most of whose products read half of the values' bytes), "minres"
+        (A symmetric or Hermitian), "bicgstab", "gmres", or "jacobi" (sweeps; A's diagonal dominates).
     rtol, atol: it is solved when norm(b - A x) <= max(rtol * norm(b), atol), by the method's recurrence.
     maxiter: the most iterations; None: 10 times the rows. Of "gmres" as in SciPy rounds of `restart` iterations.
     M: None; "jacobi": residuals are divided by A's diagonal (of an operator that keeps its matrix, in CSR); or an array
