@@ -5,6 +5,7 @@
 #include "tests/support.h"
 
 #include "analysis/plan/recipe.h"
+#include "base/json.h"
 #include "codegen/check.h"
 #include "codegen/expand.h"
 
@@ -154,6 +155,57 @@ static void used_sections_bring_what_they_use(void **state) {
     if (strstr(cb_text_string(&text), cases[i].lacks)) fail_msg("'%s' brings '%s'", cases[i].users, cases[i].lacks);
     cb_text_release(&text);
   }
+}
+
+/* A plan's JSON is what jansson would write of it; so is every line. */
+static void check_json(const struct product *product, const char *device, const char *name) {
+  struct cb_text json = {0}, again = {0};
+  struct cb_diag diag = {0};
+  int failed = 0;
+  json_t *root;
+  (void)device;
+  assert_ok(cb_plan_json(product->plan, &json, &diag));
+  assert_ok(cb_json_read(&root, cb_text_string(&json), json.length, &diag));
+  assert_ok(cb_json_write(&again, (struct cb_json){root, &failed}, JSON_INDENT(2), "a plan", &diag));
+  cb_text_add_string(&again, "\n");
+  if (strcmp(cb_text_string(&json), cb_text_string(&again))) fail_msg("%s: %s", name, cb_text_string(&json));
+  cb_text_release(&json);
+  cb_text_release(&again);
+}
+static void plans_are_written_as_documents_are(void **state) {
+  static const char *const strange[] = {"", "plain ~", "\"quoted\" \\ back", "\t\n\x01\x7f", "\xc3\xb6\xc3\x9f", "\xff",
+                                        "a/b"};
+  static const int64_t integers[] = {0, -1, INT64_MAX, INT64_MIN, 1234567890123};
+  struct cb_text lines = {0}, document = {0};
+  struct cb_json_lines own = {.text = &lines};
+  struct cb_diag diag = {0};
+  int failed = 0;
+  (void)state;
+  const struct cb_json root = cb_json_object(&failed), list = cb_json_array(&failed);
+  cb_json_begin(&own, NULL, '{');
+  cb_json_begin(&own, "list", '[');
+  for (size_t i = 0; i < sizeof strange / sizeof *strange; i++) {
+    cb_json_line_text(&own, NULL, strange[i]);
+    cb_json_append(list, cb_json_text(strange[i]));
+  }
+  cb_json_end(&own, ']');
+  cb_json_set(root, "list", list.json);
+  for (size_t i = 0; i < sizeof integers / sizeof *integers; i++) {
+    const char key[] = {(char)('a' + i), 0};
+    cb_json_line_integer(&own, key, integers[i]);
+    cb_json_set_integer(root, key, integers[i]);
+  }
+  cb_json_line_flag(&own, "flag", 1);
+  cb_json_set_flag(root, "flag", 1);
+  cb_json_begin(&own, "empty", '{');
+  cb_json_end(&own, '}');
+  cb_json_set(root, "empty", cb_json_object(&failed).json);
+  cb_json_end(&own, '}');
+  assert_ok(cb_json_write(&document, root, JSON_INDENT(2), "a document", &diag));
+  assert_string_equal(cb_text_string(&lines), cb_text_string(&document));
+  cb_text_release(&lines);
+  cb_text_release(&document);
+  for_every_text(check_json);
 }
 
 static void check_origins(const struct product *product, const char *device, const char *name) {
@@ -498,6 +550,7 @@ static void messages_are_one_line_and_command_no_terminal(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(plans_are_written_as_documents_are),
       cmocka_unit_test(nothing_is_unused),
       cmocka_unit_test(the_prelude_has_what_is_used_alone),
       cmocka_unit_test(used_sections_bring_what_they_use),

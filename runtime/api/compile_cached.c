@@ -148,7 +148,7 @@ static enum cb_status offer_data(struct cb_work *work) {
 
 /* The data of the entry that was found: packed on the device, or out of it. */
 static enum cb_status use_data(struct cb_work *work) {
-  if (cb_work_packs_sooner(work) && !cb_work_repack_there(work)) {
+  if (cb_image_has_arrays(&work->load.image) && cb_work_packs_sooner(work) && !cb_work_repack_there(work)) {
     cb_log(work->request.context, "cache: kernels pack the arrays anew, by recipe '%s'", work->load.image.recipe);
     return CB_OK;
   }

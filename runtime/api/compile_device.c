@@ -59,13 +59,10 @@ static int has_room(const struct cb_work *work) {
 int cb_work_may_pack_there(const struct cb_work *work) { return can_survey(work) && wants_device(work); }
 
 int cb_work_packs_sooner(const struct cb_work *work) {
-  enum { MANY = 16 << 20 }; /* bytes that take half a millisecond */
   const struct cb_image *image = &work->load.image;
-  const enum cb_pack pack = work->request.context->pack;
   const struct cb_recipe *recipe;
-  if (!work->request.view.on_device || pack == CB_PACK_HOST || !can_survey(work)) return 0;
-  if (cb_recipe_find(&recipe, image->recipe, NULL) || !recipe->is_ready) return 0;
-  return pack == CB_PACK_DEVICE || (recipe->is_planned_there && image->packed_bytes >= MANY && is_long(work));
+  if (!work->request.view.on_device || work->request.context->pack != CB_PACK_DEVICE || !can_survey(work)) return 0;
+  return !cb_recipe_find(&recipe, image->recipe, NULL) && recipe->is_ready;
 }
 
 /* ---- the plan */

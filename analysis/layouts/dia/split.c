@@ -39,8 +39,9 @@ static enum cb_status look_at_few(const struct cb_csr *csr, int64_t most, struct
     while (at < count && seen[at] != columns[k] - row) at++;
     if (at < count) continue;
     if (count == most)
-      return cb_fail(diag, CB_ERR_LIMIT, "its nonzeros are on more than %lld diagonals, and the others' columns are not on "
-                     "the host", (long long)most);
+      return cb_fail(diag, CB_ERR_LIMIT,
+                     "its nonzeros are on more than %lld diagonals, and the others' columns are not on the host",
+                     (long long)most);
     seen[count++] = columns[k] - row;
   }
   return s;
