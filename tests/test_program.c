@@ -149,13 +149,13 @@ static void solvers_may_have_another_recipe(void **state) {
   static const struct {
     const char *matrix, *settings;
     int suits;
-  } cases[] = {{stairs, "search=profile", 0},
-               {stairs, "search=profile program-loss=1", 0},
-               {stairs, "search=profile program-loss=1000000", 1},
-               {stairs, "search=hopeful", 0},
-               {stairs, "search=hopeful program-loss=1000000", 1},
-               {long_rows, "search=profile program-loss=5000", 0},
-               {long_rows, "search=hopeful program-loss=5000", 0}};
+  } cases[] = {{stairs, "recipe=auto search=profile", 0},
+               {stairs, "recipe=auto search=profile program-loss=1", 0},
+               {stairs, "recipe=auto search=profile program-loss=2000", 1},
+               {stairs, "recipe=auto search=hopeful", 0},
+               {stairs, "recipe=auto search=hopeful program-loss=2000", 1},
+               {long_rows, "recipe=auto search=profile program-loss=5000", 0},
+               {long_rows, "recipe=auto search=hopeful program-loss=5000", 0}};
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     struct product product = product_of(cases[i].matrix, cases[i].settings);

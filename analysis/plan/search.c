@@ -196,11 +196,9 @@ static enum cb_status rank_for_vectors(struct cb_choice *choice, const struct cb
   return s;
 }
 
-/* The fastest of those that suit programs, if it is slower than the fastest by no more than `loss`; else NULL. */
-static const struct cb_choice_rank *find_suited(const struct cb_choice *choice, int64_t loss) {
-  int at = 0;
-  while (at < choice->count && !suits_programs(choice->ranks[at].recipe)) at++;
-  return at == choice->count || choice->ranks[at].ns - choice->ranks[0].ns > loss ? NULL : &choice->ranks[at];
+/* Whether the rank suits programs, and is slower than the fastest by no more than `loss`. */
+static int may_suit(const struct cb_choice *choice, int at, int64_t loss) {
+  return suits_programs(choice->ranks[at].recipe) && choice->ranks[at].ns - choice->ranks[0].ns <= loss;
 }
 
 /* Which ranks may be taken. */
@@ -249,22 +247,22 @@ static enum cb_status try_ranks(struct cb_plan **plan, struct cb_assignment **as
   return s;
 }
 
-/* A plan of the rank that suits programs, which then comes first; *plan stays NULL if it does not, after all. */
+/* A plan of the fastest rank that suits programs; *plan stays NULL where none does, or all lose too much. */
 static enum cb_status try_suited(struct cb_plan **plan, struct cb_assignment **assignment, struct ranked *ranked,
                                  const struct cb_csr *csr, const struct cb_target *target,
                                  const struct cb_options *options, struct cb_diag *diag) {
-  const struct cb_choice_rank *suited =
-      options->program_loss ? find_suited(&ranked->choice, options->program_loss) : NULL;
-  if (!suited) return CB_OK;
+  enum cb_status s = CB_OK;
   list_ranks(ranked->candidates, &ranked->choice);
-  const enum cb_status s =
-      try_rank(plan, assignment, ranked, (int)(suited - ranked->choice.ranks), csr, target, options, diag);
-  if (s || !*plan || plan_suits(*plan)) return s;
-  cb_plan_free(*plan);
-  cb_assignment_free(*assignment);
-  *plan = NULL;
-  *assignment = NULL;
-  return CB_OK;
+  for (int i = 0; i < ranked->choice.count && !s && !*plan && options->program_loss; i++) {
+    if (!may_suit(&ranked->choice, i, options->program_loss)) continue;
+    s = try_rank(plan, assignment, ranked, i, csr, target, options, diag);
+    if (s || !*plan || plan_suits(*plan)) continue;
+    cb_plan_free(*plan);
+    cb_assignment_free(*assignment);
+    *plan = NULL;
+    *assignment = NULL;
+  }
+  return s;
 }
 
 /* One of the ranks is planned, and no other. Where all that are ready lose too much, one that is packed on the device
