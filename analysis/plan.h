@@ -201,8 +201,8 @@ struct cb_region {
   int most_lanes;     /* then: lanes that work on a row at most, while all else of a thread is its own; 0: threads
                        * cannot share vectors, since more of a thread block works together */
   int thread_rows;    /* then: rows whose sums a thread has at a time; 0: one */
-  int dealt;          /* then: of so many thread blocks, neighbours by their rows, each multiprocessor has all, one after
-                       * the other as far as GPUs deal them out in order; 0: they go to as many multiprocessors */
+  int dealt;          /* then: of so many thread blocks, neighbours by their rows, each multiprocessor has all, one
+                       * after the other as far as GPUs deal them out in order; 0: they go to as many multiprocessors */
   enum cb_sharing sharing; /* likewise: how its text shares vectors where lanes that share rows leave no others to */
   int staged_parts;   /* then, where what threads bring is added up in shared memory: so many can share vectors at most,
                        * and one has no more than a piece; 0: sums stay with their threads */

@@ -137,7 +137,8 @@ static void run_gemv(const void *data) {
 }
 
 EXPORT int cublasDgemv_v2(struct handle *handle, int operation, int rows, int cols, const double *alpha,
-                          const double *a, int a_step, const double *x, int x_step, const double *beta, double *y, int y_step) {
+                          const double *a, int a_step, const double *x, int x_step, const double *beta, double *y,
+                          int y_step) {
   const struct gemv work = {rows, cols, operation == 1, a, x, alpha, beta, y};
   if (operation > 1 || rows < 1 || cols < 1 || a_step != rows || x_step != 1 || y_step != 1) return INVALID_VALUE;
   if (handle->pointers != ON_DEVICE) return INVALID_VALUE;

@@ -289,7 +289,8 @@ static void products_of_whole_blocks(void **state) {
   verify_gathered(&gathered);
 }
 
-/* Thread blocks for several vectors in rounds of four for each multiprocessor, and a rest; as many vectors as threads share. */
+/* Thread blocks for several vectors in rounds of four for each multiprocessor, and a rest; as many vectors as threads
+ * share. */
 static void products_of_dealt_blocks(void **state) {
   (void)state;
   struct gathered gathered = {0};

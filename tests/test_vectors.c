@@ -66,8 +66,8 @@ static void test_threads(void **state) {
   }
 }
 
-/* Tensor cores multiply whole blocks of 8 x 8 by eight vectors at a time, four lanes two of them each. Else blocks of eight
- * rows leave no registers for sums of several vectors in double precision. */
+/* Tensor cores multiply whole blocks of 8 x 8 by eight vectors at a time, four lanes two of them each. Else blocks of
+ * eight rows leave no registers for sums of several vectors in double precision. */
 static void test_tiles(void **state) {
   static const char *const matrix = "dense,rows=2200,cols=2200";
   static const struct {
@@ -265,8 +265,8 @@ static void test_items(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_meeting),  cmocka_unit_test(test_threads), cmocka_unit_test(test_tiles), cmocka_unit_test(test_tile_warps),
-      cmocka_unit_test(test_copied),
+      cmocka_unit_test(test_meeting),  cmocka_unit_test(test_threads), cmocka_unit_test(test_tiles),
+      cmocka_unit_test(test_tile_warps), cmocka_unit_test(test_copied),
       cmocka_unit_test(test_auto),   cmocka_unit_test(test_copied_by_option), cmocka_unit_test(test_blocks),
       cmocka_unit_test(test_layouts),  cmocka_unit_test(test_kept),             cmocka_unit_test(test_items),
       cmocka_unit_test(test_choice),

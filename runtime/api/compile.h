@@ -166,8 +166,8 @@ int cb_work_may_pack_there(const struct cb_work *work);
 /* The kernels that pack the plan's layouts, where it was made that way. */
 enum cb_status cb_work_find_packers(struct cb_work *work, struct cb_diag *diag);
 
-/* Whether kernels shall pack the arrays of the entry that was found, because the context wants it so. By itself it is no
- * faster: planning takes as long as the upload. */
+/* Whether kernels shall pack the arrays of the entry that was found, because the context wants it so. By itself it is
+ * no faster: planning takes as long as the upload. */
 int cb_work_packs_sooner(const struct cb_work *work);
 
 /* Makes the plan that way if it can; else nothing has changed, and the host shall plan. */

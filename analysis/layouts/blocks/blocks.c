@@ -15,10 +15,10 @@
  * and the second read is from L2, as long as it comes soon: so a row takes its blocks in turns (turn_of), not by
  * columns.
  *
- * For eight vectors and more, blocks of 8 × 8 are whole: they follow one another as CSR would have them, the 64 values of
- * each row by row. A warp takes one block at a time, of which lane 4 i + t has two neighbours of row i: what tensor cores
- * take as a factor, while the other one are entries of X as they lie. One to eight warps share a block row and meet in
- * shared memory.
+ * For eight vectors and more, blocks of 8 × 8 are whole: they follow one another as CSR would have them, the 64 values
+ * of each row by row. A warp takes one block at a time, of which lane 4 i + t has two neighbours of row i: what tensor
+ * cores take as a factor, while the other one are entries of X as they lie. One to eight warps share a block row and
+ * meet in shared memory.
  *
  * How to read it: blocks_plan near the end calls the passes in order. All of them walk along block rows as tiles.h
  * does.
@@ -98,8 +98,8 @@ static int64_t stored_bytes(const struct cb_csr *csr, struct cb_tile_size size, 
   return blocks * (cb_tile_area(size) * value_bytes + INDEX_BYTES + presence);
 }
 
-/* Whether blocks of this size are whole ones: tensor cores multiply them where there are vectors enough to fill them, and
- * where the region is the whole matrix, since its threads share vectors as no other's do. */
+/* Whether blocks of this size are whole ones: tensor cores multiply them where there are vectors enough to fill them,
+ * and where the region is the whole matrix, since its threads share vectors as no other's do. */
 static int may_be_whole(struct cb_tile_size size, const struct cb_region_builder *builder) {
   enum { VECTORS = 8, VALUE_BYTES = 4 };
   const struct cb_types types = {builder->matrix_type, builder->vector_type, builder->sum_type};
@@ -115,11 +115,12 @@ static int may_be_whole(struct cb_tile_size size, const struct cb_region_builder
  * blocks, 8 vectors, 42.7 us where 4 x 4 take 40.8; a dense matrix of 4000 rows 121.9 and 89.1. */
 static int leaves_room(struct cb_tile_size size, const struct cb_region_builder *builder) {
   enum { MOST_SUMS = 48 }; /* bytes of a vector's */
-  return builder->options->vectors == 1 || may_be_whole(size, builder) || size.rows * (int64_t)cb_type_size(builder->sum_type) <= MOST_SUMS;
+  return builder->options->vectors == 1 || may_be_whole(size, builder) ||
+         size.rows * (int64_t)cb_type_size(builder->sum_type) <= MOST_SUMS;
 }
 
-/* The size of fewest bytes among those that are full enough, or that of whole blocks, or that within it which leaves room,
- * or the one that is asked for if it is full enough; -1: none. */
+/* The size of fewest bytes among those that are full enough, or that of whole blocks, or that within it which leaves
+ * room, or the one that is asked for if it is full enough; -1: none. */
 static int best_size(const struct cb_csr *csr, const struct cb_region_builder *builder) {
   const int asked = (int)builder->settings[BLOCKS_SIZE] - 1;
   int64_t blocks[1 + CB_TILE_SIZES] = {0}, least = INT64_MAX; /* the first: within no other */
@@ -130,7 +131,8 @@ static int best_size(const struct cb_csr *csr, const struct cb_region_builder *b
     if (asked < 0 ? blocks[1 + size.within[0]] < 0 || blocks[1 + size.within[1]] < 0 : asked != i) continue;
     blocks[1 + i] = blocks_if_full(csr, size, builder->settings[BLOCKS_FILL]);
     const int whole = may_be_whole(size, builder);
-    if (blocks[1 + i] < 0 || (asked < 0 && !whole && !cb_tiles_are_enough(size, blocks[1 + i], builder->target))) continue;
+    if (blocks[1 + i] < 0) continue;
+    if (asked < 0 && !whole && !cb_tiles_are_enough(size, blocks[1 + i], builder->target)) continue;
     const int64_t bytes = stored_bytes(csr, size, blocks[1 + i], builder->value_bytes);
     if (bytes >= least && !whole) continue;
     least = bytes;
@@ -236,7 +238,8 @@ static void choose_lanes(struct state *state, const struct cb_region_builder *bu
 /* Warps that share a block row of whole blocks: as many as give each multiprocessor 32, but four blocks to each. */
 static void choose_shares(struct state *state, const struct cb_region_builder *builder) {
   enum { WARPS_THERE = 32, LEAST = 4 };
-  const int64_t mean = state->blocks / state->block_rows, warps = WARPS_THERE * (int64_t)builder->target->multiprocessors;
+  const int64_t mean = state->blocks / state->block_rows;
+  const int64_t warps = WARPS_THERE * (int64_t)builder->target->multiprocessors;
   state->shares = 1;
   while (state->shares < WARPS && state->block_rows * state->shares < warps && mean >= 2 * LEAST * state->shares)
     state->shares *= 2;
@@ -249,7 +252,8 @@ static void choose_shares(struct state *state, const struct cb_region_builder *b
 static int64_t choose_order(struct state *state, const struct cb_region_builder *builder) {
   const int64_t steps = count_steps(state);
   const int too_much = pads_too_much(state, builder, steps);
-  if (state->equal || is_whole(state) || !(too_much || (!builder->may_be_joined && !fits_l2(state, builder)))) return steps;
+  const int is_worth_it = too_much || (!builder->may_be_joined && !fits_l2(state, builder));
+  if (state->equal || is_whole(state) || !is_worth_it) return steps;
   struct cb_arena trial = {0};
   state->order = cb_sorted_rows(&trial, state->block_rows, state->local_rows, LONGEST, blocks_of, state);
   if (!too_much && state->order && count_steps(state) * 10 > steps * 9) {
@@ -591,7 +595,8 @@ static void build_local_rows(struct cb_region_builder *builder, const struct sta
 
 /* What some lanes must not do: add to others' sums, read past x, write past y. */
 static void build_guards(struct cb_region_builder *builder, const struct state *state) {
-  const int shared = state->lanes > 1 && !is_whole(state), guarded = state->local_rows * state->size.rows > state->csr->rows;
+  const int shared = state->lanes > 1 && !is_whole(state);
+  const int guarded = state->local_rows * state->size.rows > state->csr->rows;
   if (shared) cb_region_structure(builder, "kLanes", state->lanes, "plan: lanes that share a block row");
   if (shared) cb_region_section(builder, "shared");
   if (shared && state->lanes >= state->size.rows) cb_region_section(builder, "one_row");
@@ -680,14 +685,18 @@ static void build_values(struct cb_region_builder *builder, struct state *state)
   if (state->absent) cb_region_fact(builder, "absent", "%lld", (long long)(state->blocks * area - state->csr->nnz));
   if ((state->absent || state->cut) && builder->value_bytes) cb_region_zero_slots(builder);
   state->vector = vector_of(state->size, builder->value_bytes);
-  cb_region_values(builder, "values", is_whole(state) ? "block by block, row by row" : "per step, in groups of one load, a group of each lane",
-                   value_blocks(state) * area);
+  cb_region_values(
+      builder, "values",
+      is_whole(state) ? "block by block, row by row" : "per step, in groups of one load, a group of each lane",
+      value_blocks(state) * area);
   builder->region.mirrored = mirrored_nonzeros(state);
 }
 
 static void build_region(struct cb_region_builder *builder, struct state *state) {
   build_facts(builder, state);
-  cb_region_list(builder, "first_step", is_whole(state) ? "blocks before a block row" : "steps before a slice, 32 slots each", state->slices + 1, state->first_step);
+  cb_region_list(builder, "first_step",
+                 is_whole(state) ? "blocks before a block row" : "steps before a slice, 32 slots each",
+                 state->slices + 1, state->first_step);
   build_columns(builder, state);
   build_places(builder, state);
   build_values(builder, state);

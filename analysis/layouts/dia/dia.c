@@ -169,8 +169,8 @@ static int32_t stored_offset(const struct state *state, int i) {
   return state->offset[state->order[constants(state) + i]];
 }
 
-/* The stored diagonal at the place `i` of the text. Where they are mirrored, each is followed by its image: a row and the
- * one where the image lies read it at about the same time then, and the second of them finds it in L2. */
+/* The stored diagonal at the place `i` of the text. Where they are mirrored, each is followed by its image: a row and
+ * the one where the image lies read it at about the same time then, and the second of them finds it in L2. */
 static int stored_at(const struct state *state, int i) {
   if (state->own == state->count[STORED]) return i;
   return i % 2 ? state->count[STORED] - 1 - i / 2 : i / 2;
