@@ -144,8 +144,12 @@ static void test_random(void **state) {
     snprintf(kernel->name, sizeof kernel->name, "random %d", number);
     draw_matrix(&seed, &kernel->csr);
     draw_options(&seed, &drawn);
-    if (cb_promises_symmetry(&drawn))
-      kernel->csr = symmetrised(kernel->csr, (enum cb_symmetry_option)drawn.symmetric);
+    if (cb_promises_symmetry(&drawn)) {
+      const enum cb_symmetry_option symmetry = (enum cb_symmetry_option)drawn.symmetric;
+      kernel->csr = symmetrised(kernel->csr, symmetry);
+      fit_values(&kernel->csr, &drawn); /* imaginary parts of any values, made to fit */
+      cb_symmetry_mirror_values(kernel->csr.values, &kernel->csr, symmetry);
+    }
     add_kernel(&batch, &drawn);
   }
   close_batch(&batch);

@@ -86,7 +86,7 @@ class Compare(Case):
             text = file.read()
         edited = text.replace("constexpr int kBatch = ", "constexpr int kBatch = 1", 1)
         self.assertNotEqual(edited, text)
-        for old, new in [("const double *values;  // ", "const double *values;  // 7"), ("row = local_row;", "row = local_row + 1;")]:
+        for old, new in [("const double *values;  // ", "const double *values;  // 7"), ("row = local_row, ", "row = local_row + 1, ")]:
             self.assertIn(old, edited)
             edited = edited.replace(old, new, 1)
         with open(self.path("b.cu"), "w", encoding="utf-8") as file:
@@ -95,7 +95,7 @@ class Compare(Case):
         self.assertEqual([row["name"] for row in document["constants"]], ["sell0/kBatch"])
         self.assertEqual([row["name"] for row in document["arrays"]], ["sell0/values"])
         self.assertEqual((document["plan"], document["kernel"]), ([], []))
-        self.assertIn("row = local_row + 1;", document["text"]["unified"])
+        self.assertIn("row = local_row + 1, ", document["text"]["unified"])
 
 
 class Cache(Case):
