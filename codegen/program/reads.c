@@ -23,6 +23,10 @@ static int have_vector(struct cb_writer *writer, const char *text, const char *v
   return has;
 }
 
+static int swaps(const struct cb_step *step, const char *vector) {
+  return step->kind == CB_STEP_SWAP && (!strcmp(step->from, vector) || !strcmp(step->to, vector));
+}
+
 int cb_product_is_unread(struct cb_writer *writer, const struct cb_section *section) {
   const struct cb_program *program = writer->program;
   if (cb_products_vary(program) || !section->sums) return 0;
@@ -30,11 +34,7 @@ int cb_product_is_unread(struct cb_writer *writer, const struct cb_section *sect
     const struct cb_section *other = &program->sections[i];
     if (!other->from || !strcmp(other->from, section->to) || have_vector(writer, other->before, section->to)) return 0;
     for (int k = 0; k < CB_MOST_STEPS && other->steps[k].kind; k++)
-      if (other->steps[k].kind == CB_STEP_TEMPLATE || other->steps[k].kind == CB_STEP_SWAP) {
-        const char *from = other->steps[k].from, *to = other->steps[k].to;
-        if (other->steps[k].kind == CB_STEP_TEMPLATE) return 0;
-        if (!strcmp(from, section->to) || !strcmp(to, section->to)) return 0;
-      }
+      if (other->steps[k].kind == CB_STEP_TEMPLATE || swaps(&other->steps[k], section->to)) return 0;
   }
   for (int k = 0; k < CB_MOST_STEPS && section->steps[k].kind; k++)
     if (section->steps[k].kind == CB_STEP_ROWS && have_vector(writer, section->steps[k].text, section->to)) return 0;

@@ -10,6 +10,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- the library */
@@ -426,4 +427,41 @@ enum cb_status cb_device_fill_later(const struct cb_device *device, cb_device_pt
 enum cb_status cb_device_wait(const struct cb_device *device, const char *what, struct cb_diag *diag) {
   return cb_driver_check(device->driver, device->driver->call.context_synchronize(), diag,
                          "finish %s on GPU %d", what, device->ordinal);
+}
+
+/* ---- kernels */
+
+enum cb_status cb_driver_find_kernel(const struct cb_driver *driver, struct CUfunc_st **function,
+                                     struct CUmod_st *module, const char *name, struct cb_diag *diag) {
+  const enum cb_status s = cb_driver_check(driver, driver->call.module_function(function, module, name), diag,
+                                           "find kernel '%s'", name);
+  if (s || !driver->call.function_load) return s;
+  return cb_driver_check(driver, driver->call.function_load(*function), diag, "load kernel '%s'", name);
+}
+
+enum cb_status cb_driver_note_registers(const struct cb_driver *driver, int *registers, int *local_bytes,
+                                        struct CUfunc_st *function, const char *name, struct cb_diag *diag) {
+  int own = 0, local = 0;
+  enum cb_status s = cb_driver_check(driver, driver->call.function_get(&own, CB_CU_FUNC_REGISTERS, function), diag,
+                                     "ask the registers of kernel '%s'", name);
+  if (!s)
+    s = cb_driver_check(driver, driver->call.function_get(&local, CB_CU_FUNC_LOCAL_BYTES, function), diag,
+                        "ask the local memory of kernel '%s'", name);
+  if (own > *registers) *registers = own;
+  if (local > *local_bytes) *local_bytes = local;
+  return s;
+}
+
+int cb_device_overlaps(const struct cb_device *device) {
+  return device->driver->call.launch_with && strtol(device->target.arch + 3, NULL, 10) >= 90;
+}
+
+cb_cu_result cb_driver_launch(const struct cb_driver *driver, struct CUfunc_st *function, struct cb_cu_launch launch,
+                              int overlaps, void **parameters) {
+  struct cb_cu_launch_attribute attribute = {.id = CB_CU_LAUNCH_OVERLAP, .value.allowed = 1};
+  launch.attributes = &attribute;
+  launch.attributes_count = 1;
+  if (overlaps) return driver->call.launch_with(&launch, function, parameters, NULL);
+  return driver->call.launch(function, launch.grid[0], launch.grid[1], launch.grid[2], launch.block[0],
+                             launch.block[1], launch.block[2], launch.shared_bytes, launch.stream, parameters, NULL);
 }

@@ -238,6 +238,17 @@ struct cb_device {
   struct cb_memory *memory;   /* where memory comes from (memory.h), likewise */
 };
 
+/* The kernel of that name, of which nothing is left for its first launch. */
+enum cb_status cb_driver_find_kernel(const struct cb_driver *driver, struct CUfunc_st **function,
+                                     struct CUmod_st *module, const char *name, struct cb_diag *diag);
+/* Both become what a thread of the kernel takes, if that is more. */
+enum cb_status cb_driver_note_registers(const struct cb_driver *driver, int *registers, int *local_bytes,
+                                        struct CUfunc_st *function, const char *name, struct cb_diag *diag);
+/* A launch with no attributes but, if it `overlaps`, the one by which it may start while the kernel before it in the
+ * stream is still ending, for whose results it waits itself (wait_for_previous in texts). Saves about a microsecond. */
+cb_cu_result cb_driver_launch(const struct cb_driver *driver, struct CUfunc_st *function, struct cb_cu_launch launch,
+                              int overlaps, void **parameters);
+
 /* The GPU number `ordinal`. Its target is the table's row of its architecture (else of the newest older one,
  * under the GPU's own architecture) with what the driver says of its name, multiprocessors, L2 and shared
  * memory, and with the figures that were measured on this model, if any: calibration.h. */
@@ -251,6 +262,8 @@ void cb_device_close(struct cb_device *device); /* NULL is accepted */
 
 /* Whether this process opened it, and not the one that it was forked from. If not, no call below reaches the driver. */
 int cb_device_is_own(const struct cb_device *device);
+/* Whether its launches can overlap: sm_90 on. */
+int cb_device_overlaps(const struct cb_device *device);
 
 /* Pushes the device's context on the calling thread's stack; every enter that succeeded needs its leave. CB_ERR_DEVICE
  * in a forked process. */

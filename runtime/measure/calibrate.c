@@ -9,7 +9,6 @@
 #include "codegen/source.h"
 #include "runtime/measure/timer.h"
 
-#include <stdlib.h>
 
 enum {
   THREADS = 256,
@@ -30,25 +29,15 @@ struct probe {
   int64_t tiles, elements, grid, steps;
 };
 
-/* With the attribute that lets products overlap, where there is one: runtime/operator/operator.c. */
+/* As products are launched: runtime/operator/operator.c. */
 static enum cb_status enqueue(void *user, struct CUstream_st *stream, struct cb_diag *diag) {
   struct probe *probe = user;
   const struct cb_driver *driver = probe->timer.device->driver;
-  struct cb_cu_launch_attribute attribute = {.id = CB_CU_LAUNCH_OVERLAP, .value.allowed = 1};
   const struct cb_cu_launch config = {
-      .grid = {probe->blocks, 1, 1},
-      .block = {probe->threads, 1, 1},
-      .stream = stream,
-      .attributes = &attribute,
-      .attributes_count = 1,
-  };
-  const int overlap =
-      driver->call.launch_with && strtol(probe->timer.device->target.arch + 3, NULL, 10) >= 90;
-  const cb_cu_result result =
-      overlap ? driver->call.launch_with(&config, probe->function, probe->parameters, NULL)
-              : driver->call.launch(probe->function, probe->blocks, 1, 1, probe->threads, 1, 1, 0, stream,
-                                    probe->parameters, NULL);
-  return cb_driver_check(driver, result, diag, "launch a kernel of the calibration");
+      .grid = {probe->blocks, 1, 1}, .block = {probe->threads, 1, 1}, .stream = stream};
+  const int overlaps = cb_device_overlaps(probe->timer.device);
+  return cb_driver_check(driver, cb_driver_launch(driver, probe->function, config, overlaps, probe->parameters), diag,
+                         "launch a kernel of the calibration");
 }
 
 static enum cb_status find(struct probe *probe, const char *kernel, struct cb_diag *diag) {

@@ -76,12 +76,7 @@ enum cb_status cb_comparer_text(struct cb_text *text, const struct cb_operator_i
 
 static enum cb_status find(struct cb_comparer *comparer, struct CUfunc_st **function, const char *name,
                            struct cb_diag *diag) {
-  const struct cb_driver *driver = comparer->device->driver;
-  enum cb_status s = cb_driver_check(driver, driver->call.module_function(function, comparer->module, name), diag,
-                                     "find kernel '%s'", name);
-  if (!s && driver->call.function_load)
-    s = cb_driver_check(driver, driver->call.function_load(*function), diag, "load kernel '%s'", name);
-  return s;
+  return cb_driver_find_kernel(comparer->device->driver, function, comparer->module, name, diag);
 }
 
 static enum cb_status load(struct cb_comparer *comparer, const struct cb_compiled *compiled, struct cb_diag *diag) {

@@ -13,7 +13,6 @@
 
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { OTHER_ARGUMENTS = 10 + CB_MOST_NAMES }; /* shape, x, y, alpha, beta, carry_sums, carry_counters, an epilogue's
@@ -154,29 +153,18 @@ static enum cb_status check_launch(const struct loaded *loaded, const struct cb_
   return CB_OK;
 }
 
-/* Sees to it that nothing of the kernel is left for its first launch, and notes what it takes. */
+/* Gives the kernel its shared memory, and notes what it takes. */
 static enum cb_status prepare(const struct loaded *loaded, struct kernels *kernels, const struct launch *launch,
                               struct CUfunc_st *function, const char *kernel, struct cb_diag *diag) {
   const struct cb_driver *driver = loaded->device->driver;
-  int registers = 0, local = 0;
   enum cb_status s = CB_OK;
-  if (driver->call.function_load)
-    s = cb_driver_check(driver, driver->call.function_load(function), diag, "load kernel '%s'",
-                        kernel);
-  if (!s && launch->shared_bytes)
+  if (launch->shared_bytes)
     s = cb_driver_check(
         driver,
         driver->call.function_set(function, CB_CU_FUNC_MAX_DYNAMIC_SHARED, (int)launch->shared_bytes),
         diag, "give kernel '%s' %u bytes of shared memory", kernel, launch->shared_bytes);
-  if (!s)
-    s = cb_driver_check(driver, driver->call.function_get(&registers, CB_CU_FUNC_REGISTERS, function),
-                        diag, "ask the registers of kernel '%s'", kernel);
-  if (!s)
-    s = cb_driver_check(driver, driver->call.function_get(&local, CB_CU_FUNC_LOCAL_BYTES, function),
-                        diag, "ask the local memory of kernel '%s'", kernel);
-  if (registers > kernels->registers) kernels->registers = registers;
-  if (local > kernels->local_bytes) kernels->local_bytes = local;
-  return s;
+  if (s) return s;
+  return cb_driver_note_registers(driver, &kernels->registers, &kernels->local_bytes, function, kernel, diag);
 }
 
 static enum cb_status find_kernel(const struct loaded *loaded, struct kernels *kernels,
@@ -189,9 +177,7 @@ static enum cb_status find_kernel(const struct loaded *loaded, struct kernels *k
   launch->shared_bytes = (unsigned)planned->dynamic_shared;
   launch->first_group = planned->first_group;
   launch->groups = planned->groups;
-  s = cb_driver_check(driver,
-                      driver->call.module_function(&launch->function, kernels->module, planned->kernel), diag,
-                      "find kernel '%s'", planned->kernel);
+  s = cb_driver_find_kernel(driver, &launch->function, kernels->module, planned->kernel, diag);
   return s ? s : prepare(loaded, kernels, launch, launch->function, planned->kernel, diag);
 }
 
@@ -207,8 +193,7 @@ static enum cb_status find_vector_kernels(const struct loaded *loaded, struct ke
     if (launch->blocks > INT32_MAX / (unsigned)cb_share_blocks(&loaded->shares[i]))
       return cb_fail(diag, CB_ERR_LIMIT, "kernel '%s' has too many thread blocks for several vectors", planned->kernel);
     snprintf(kernel, sizeof kernel, "%s_%s", planned->kernel, cb_vector_kernel_name((enum cb_vector_kernel)i));
-    s = cb_driver_check(driver, driver->call.module_function(&launch->many[i], kernels->module, kernel), diag,
-                        "find kernel '%s'", kernel);
+    s = cb_driver_find_kernel(driver, &launch->many[i], kernels->module, kernel, diag);
     if (!s) s = prepare(loaded, kernels, launch, launch->many[i], kernel, diag);
   }
   return s;
@@ -222,8 +207,7 @@ static enum cb_status find_heads_kernel(const struct loaded *loaded, struct kern
   char kernel[128];
   if (loaded->info.matrix_type != CB_SPLIT) return CB_OK;
   snprintf(kernel, sizeof kernel, "%s_heads", planned->kernel);
-  const enum cb_status s = cb_driver_check(
-      driver, driver->call.module_function(&launch->heads, kernels->module, kernel), diag, "find kernel '%s'", kernel);
+  const enum cb_status s = cb_driver_find_kernel(driver, &launch->heads, kernels->module, kernel, diag);
   return s ? s : prepare(loaded, kernels, launch, launch->heads, kernel, diag);
 }
 
@@ -235,9 +219,7 @@ static enum cb_status find_copy(const struct loaded *loaded, struct kernels *ker
   char kernel[128];
   if (!loaded->shares[CB_VECTORS_COPIED].each || !image->launches_count) return CB_OK;
   snprintf(kernel, sizeof kernel, "%s" CB_COPY_SUFFIX, image->launches[0].kernel);
-  const enum cb_status s =
-      cb_driver_check(driver, driver->call.module_function(&kernels->copy_x, kernels->module, kernel), diag,
-                      "find kernel '%s'", kernel);
+  const enum cb_status s = cb_driver_find_kernel(driver, &kernels->copy_x, kernels->module, kernel, diag);
   return s ? s : prepare(loaded, kernels, &plain, kernels->copy_x, kernel, diag);
 }
 
@@ -434,7 +416,7 @@ static enum cb_status new_operator(struct cb_operator **out, const struct cb_dev
   op->loaded = loaded;
   atomic_init(&loaded->handles, 1);
   loaded->device = device;
-  loaded->overlap = device->driver->call.launch_with && strtol(device->target.arch + 3, NULL, 10) >= 90;
+  loaded->overlap = cb_device_overlaps(device);
   note_image(loaded, image);
   *out = op;
   return CB_OK;
@@ -622,29 +604,18 @@ static enum cb_status check_scalars(const struct cb_operator_info *info, const s
   return cb_fail(diag, CB_ERR_ARGUMENT, "this kernel computes '%s': alpha must be 1, and beta 0 or 1", equation);
 }
 
-/* Where the GPU can (sm_90 on), a kernel may start while the one before it in the stream is still ending: it
- * waits for that one's results itself (wait_for_previous in the text). Saves about a microsecond per product.
- * `kernel`: enum cb_vector_kernel, or one of ONE_VECTOR and HEADS. */
+/* Kernels overlap where the GPU can. `kernel`: enum cb_vector_kernel, or one of ONE_VECTOR and HEADS. */
 static cb_cu_result launch_kernel(const struct loaded *loaded, const struct launch *launch, int kernel, int apart,
                                   struct CUstream_st *stream, void **parameters) {
-  const struct cb_driver_calls *call = &loaded->device->driver->call;
   struct CUfunc_st *const function = kernel == ONE_VECTOR ? launch->function
                                      : kernel == HEADS    ? launch->heads
                                                           : launch->many[kernel];
   const unsigned times = kernel < 0 ? 1 : (unsigned)cb_share_blocks(&loaded->shares[kernel]);
-  const unsigned blocks = launch->blocks * times;
-  if (!loaded->overlap || apart)
-    return call->launch(function, blocks, 1, 1, launch->threads, 1, 1, launch->shared_bytes, stream, parameters, NULL);
-  struct cb_cu_launch_attribute attribute = {.id = CB_CU_LAUNCH_OVERLAP, .value.allowed = 1};
-  const struct cb_cu_launch config = {
-      .grid = {blocks, 1, 1},
-      .block = {launch->threads, 1, 1},
-      .shared_bytes = launch->shared_bytes,
-      .stream = stream,
-      .attributes = &attribute,
-      .attributes_count = 1,
-  };
-  return call->launch_with(&config, function, parameters, NULL);
+  const struct cb_cu_launch config = {.grid = {launch->blocks * times, 1, 1},
+                                      .block = {launch->threads, 1, 1},
+                                      .shared_bytes = launch->shared_bytes,
+                                      .stream = stream};
+  return cb_driver_launch(loaded->device->driver, function, config, loaded->overlap && !apart, parameters);
 }
 
 /* The text's struct Columns (templates/several.cu.in). */

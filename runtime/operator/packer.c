@@ -52,15 +52,8 @@ enum cb_status cb_packer_text(struct cb_text *text, enum cb_type stored, struct 
 /* ---- loading */
 
 static enum cb_status find(struct cb_packer *packer, int source, struct cb_diag *diag) {
-  const struct cb_driver *driver = packer->device->driver;
-  struct CUfunc_st **function = &packer->functions[source];
-  enum cb_status s =
-      cb_driver_check(driver, driver->call.module_function(function, packer->module, kernels[source]), diag,
-                      "find kernel '%s'", kernels[source]);
-  if (!s && driver->call.function_load)
-    s = cb_driver_check(driver, driver->call.function_load(*function), diag, "load kernel '%s'",
-                        kernels[source]);
-  return s;
+  return cb_driver_find_kernel(packer->device->driver, &packer->functions[source], packer->module, kernels[source],
+                               diag);
 }
 
 enum cb_status cb_packer_load(struct cb_packer *packer, const struct cb_device *device, enum cb_type stored,

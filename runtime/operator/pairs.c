@@ -93,7 +93,7 @@ int64_t cb_pairs_bytes(const struct cb_pairs *pairs) { return pairs ? pairs->byt
 enum cb_status cb_pairs_compare(const struct cb_pairs *pairs, enum cb_type given, cb_device_ptr values,
                                 struct CUstream_st *stream, struct cb_diag *diag) {
   if (!pairs) return CB_OK;
-  const int parts = cb_type_is_complex(given) ? 2 : 1;
+  const int parts = cb_type_parts(given);
   const size_t size = cb_type_size(given) / (size_t)parts;
   const char *name = size == 8   ? "cbgen_compare_pairs_64"
                      : size == 4 ? "cbgen_compare_pairs_32"

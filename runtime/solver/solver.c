@@ -50,25 +50,30 @@ static int count_names(const char *const *names) { /* NULL ends them */
 
 /* ---- text */
 
+struct cb_program_request cb_solver_request(const struct cb_image *image, const struct cb_program *program,
+                                            struct cb_program_launch *launches) {
+  for (int i = 0; i < image->launches_count; i++)
+    launches[i] = (struct cb_program_launch){image->launches[i].kernel, image->launches[i].blocks,
+                                             image->launches[i].threads, image->launches[i].dynamic_shared};
+  return (struct cb_program_request){.program = program,
+                                     .source = image->source,
+                                     .launches = launches,
+                                     .launches_count = image->launches_count,
+                                     .has_carry = image->carry_sums > 0,
+                                     .rows = image->rows,
+                                     .vector = image->vector_type,
+                                     .sum = image->sum_type};
+}
+
 enum cb_status cb_solver_text(struct cb_text *text, const struct cb_image *image, const struct cb_program *program,
                               const struct cb_program_form *form, const struct cb_program_sizes *sizes,
                               struct cb_program_shape *shape, struct cb_diag *diag) {
   struct cb_program_launch *launches = cb_calloc((size_t)image->launches_count + 1, sizeof *launches);
   if (!launches) return cb_fail_memory(diag, "a program", (uint64_t)image->launches_count * sizeof *launches);
-  for (int i = 0; i < image->launches_count; i++)
-    launches[i] = (struct cb_program_launch){image->launches[i].kernel, image->launches[i].blocks,
-                                             image->launches[i].threads, image->launches[i].dynamic_shared};
-  const struct cb_program_request request = {.program = program,
-                                             .form = *form,
-                                             .source = image->source,
-                                             .launches = launches,
-                                             .launches_count = image->launches_count,
-                                             .has_carry = image->carry_sums > 0,
-                                             .rows = image->rows,
-                                             .stored_bytes = image->stored_bytes,
-                                             .sizes = *sizes,
-                                             .vector = image->vector_type,
-                                             .sum = image->sum_type};
+  struct cb_program_request request = cb_solver_request(image, program, launches);
+  request.form = *form;
+  request.stored_bytes = image->stored_bytes;
+  request.sizes = *sizes;
   const enum cb_status s = cb_program_text(text, &request, shape, diag);
   cb_free(launches);
   return s;
@@ -87,51 +92,46 @@ struct cb_program_size cb_solver_size(const struct cb_image *image, const struct
 
 /* ---- loading */
 
-/* The arrays of each region of each launch, where they lie. */
+int cb_solver_arrays(const struct cb_operator *op, const struct cb_image *image, cb_device_ptr *pointers, int *starts,
+                     int most) {
+  int count = 0, at = 0;
+  for (int l = 0; l < image->launches_count; l++)
+    for (int g = 0; g < image->launches[l].groups; g++) {
+      const struct cb_image_group *group = &image->groups[image->launches[l].first_group + g];
+      if (count == most) return -1;
+      starts[count++] = at;
+      for (int i = 0; i < group->pointers; i++)
+        pointers[at++] = cb_operator_array(op, image->pointers[group->first_pointer + i]);
+    }
+  return count;
+}
+
 static enum cb_status take_groups(struct cb_solver *solver, const struct cb_solver_parts *parts, struct cb_diag *diag) {
   const struct cb_image *image = parts->image;
-  int pointers = 0;
   solver->kernel->pointers = cb_calloc((size_t)image->pointers_count + 1, sizeof *solver->kernel->pointers);
   if (!solver->kernel->pointers) return cb_fail_memory(diag, "a solver", (uint64_t)image->pointers_count);
-  for (int l = 0; l < image->launches_count; l++) {
-    const struct cb_image_launch *launch = &image->launches[l];
-    for (int g = launch->first_group; g < launch->first_group + launch->groups; g++) {
-      const struct cb_image_group *group = &image->groups[g];
-      if (solver->groups_count == MOST_GROUPS)
-        return cb_fail(diag, CB_ERR_LIMIT, "a program's product has more than %d regions", MOST_GROUPS);
-      solver->group_starts[solver->groups_count++] = pointers;
-      for (int i = 0; i < group->pointers; i++)
-        solver->kernel->pointers[pointers++] = cb_operator_array(parts->op, image->pointers[group->first_pointer + i]);
-    }
-  }
-  return CB_OK;
+  solver->groups_count =
+      cb_solver_arrays(parts->op, image, solver->kernel->pointers, solver->group_starts, MOST_GROUPS);
+  if (solver->groups_count >= 0) return CB_OK;
+  return cb_fail(diag, CB_ERR_LIMIT, "a program's product has more than %d regions", MOST_GROUPS);
 }
 
 static enum cb_status find_kernel(struct cb_solver *solver, const void *cubin, struct cb_diag *diag) {
   const struct cb_driver *driver = solver->device->driver;
   const int shared = (int)solver->shared_bytes;
-  int *const registers = &solver->info.registers, *const local = &solver->info.local_bytes;
   enum cb_status s = cb_driver_check(driver, driver->call.module_load(&solver->kernel->module, cubin), diag, "load a solver's kernel");
   if (s) {
     solver->kernel->module = NULL;
     return s;
   }
-  s = cb_driver_check(driver,
-                      driver->call.module_function(&solver->function, solver->kernel->module, CB_PROGRAM_KERNEL), diag,
-                      "find kernel '%s'", CB_PROGRAM_KERNEL);
-  if (!s && driver->call.function_load)
-    s = cb_driver_check(driver, driver->call.function_load(solver->function), diag, "load kernel '%s'", CB_PROGRAM_KERNEL);
+  s = cb_driver_find_kernel(driver, &solver->function, solver->kernel->module, CB_PROGRAM_KERNEL, diag);
   if (!s && shared)
     s = cb_driver_check(driver,
                         driver->call.function_set(solver->function, CB_CU_FUNC_MAX_DYNAMIC_SHARED, shared), diag,
                         "give a solver %d bytes of shared memory", shared);
-  if (!s)
-    s = cb_driver_check(driver, driver->call.function_get(registers, CB_CU_FUNC_REGISTERS, solver->function), diag,
-                        "ask for registers");
-  if (!s)
-    s = cb_driver_check(driver, driver->call.function_get(local, CB_CU_FUNC_LOCAL_BYTES, solver->function), diag,
-                        "ask for spills");
-  return s;
+  if (s) return s;
+  return cb_driver_note_registers(driver, &solver->info.registers, &solver->info.local_bytes, solver->function,
+                                  CB_PROGRAM_KERNEL, diag);
 }
 
 /* Thread blocks of a grid: enough for the product's work, no more than there is room for, all with an equal share. */

@@ -23,6 +23,16 @@ enum cb_status cb_solver_text(struct cb_text *text, const struct cb_image *image
                               const struct cb_program_form *form, const struct cb_program_sizes *sizes,
                               struct cb_program_shape *shape, struct cb_diag *diag);
 
+/* A program's request for the product of such an image, but for its form, sizes and what it stores. `launches`: room
+ * for all of the image's. */
+struct cb_program_request cb_solver_request(const struct cb_image *image, const struct cb_program *program,
+                                            struct cb_program_launch *launches);
+
+/* The arrays of each region of each launch, where they lie: `pointers` has room for all of the image's. Region g's
+ * begin at starts[g], of which there is room for `most`. Returns how many regions there are; -1: more. */
+int cb_solver_arrays(const struct cb_operator *op, const struct cb_image *image, cb_device_ptr *pointers, int *starts,
+                     int most);
+
 /* What its form is chosen by. */
 struct cb_program_size cb_solver_size(const struct cb_image *image, const struct cb_program *program,
                                       const struct cb_target *target);

@@ -11,7 +11,6 @@
 #include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { MOST_VECTORS = CB_MOST_GIVEN + CB_MOST_WORK + 3, ALIGN = 256, B = 0, X = 1 };
@@ -60,26 +59,7 @@ static int64_t padded(int64_t bytes) { return cb_divide_up(bytes, (int64_t)ALIGN
 
 static enum cb_status find(const struct cb_staged *staged, struct CUmod_st *module, const char *name,
                            struct CUfunc_st **function, struct cb_diag *diag) {
-  const struct cb_driver *driver = staged->device->driver;
-  enum cb_status s = cb_driver_check(driver, driver->call.module_function(function, module, name), diag,
-                                     "find kernel '%s'", name);
-  if (!s && driver->call.function_load)
-    s = cb_driver_check(driver, driver->call.function_load(*function), diag, "load kernel '%s'", name);
-  return s;
-}
-
-static enum cb_status note_registers(struct cb_staged *staged, struct CUfunc_st *function, struct cb_diag *diag) {
-  const struct cb_driver *driver = staged->device->driver;
-  int registers = 0, local = 0;
-  enum cb_status s =
-      cb_driver_check(driver, driver->call.function_get(&registers, CB_CU_FUNC_REGISTERS, function), diag,
-                      "ask for registers");
-  if (!s)
-    s = cb_driver_check(driver, driver->call.function_get(&local, CB_CU_FUNC_LOCAL_BYTES, function), diag,
-                        "ask for spills");
-  if (registers > staged->info.registers) staged->info.registers = registers;
-  if (local > staged->info.local_bytes) staged->info.local_bytes = local;
-  return s;
+  return cb_driver_find_kernel(staged->device->driver, function, module, name, diag);
 }
 
 static enum cb_status load_module(const struct cb_staged *staged, struct CUmod_st **module, const void *image,
@@ -116,7 +96,9 @@ static enum cb_status load_kernels(struct cb_staged *staged, const void *cubin, 
     char name[40];
     snprintf(name, sizeof name, CB_STAGE_KERNEL "%d", i);
     s = find(staged, shared->module, name, &shared->stages[i], diag);
-    if (!s) s = note_registers(staged, shared->stages[i], diag);
+    if (!s)
+      s = cb_driver_note_registers(staged->device->driver, &staged->info.registers, &staged->info.local_bytes,
+                                   shared->stages[i], name, diag);
   }
   if (!s && cb_driver_has_conditions(staged->device->driver)) load_condition(staged);
   return s;
@@ -195,19 +177,10 @@ static cb_device_ptr state_at(const struct cb_staged *staged, int number) {
 static enum cb_status launch(const struct cb_staged *staged, struct CUfunc_st *function, struct CUstream_st *stream,
                              void **parameters, struct cb_diag *diag) {
   const struct cb_driver *driver = staged->device->driver;
-  struct cb_cu_launch_attribute attribute = {.id = CB_CU_LAUNCH_OVERLAP, .value.allowed = 1};
-  const struct cb_cu_launch config = {.grid = {(unsigned)staged->blocks, 1, 1},
-                                      .block = {CB_STAGE_THREADS, 1, 1},
-                                      .stream = stream,
-                                      .attributes = &attribute,
-                                      .attributes_count = 1};
-  if (staged->overlaps)
-    return cb_driver_check(driver, driver->call.launch_with(&config, function, parameters, NULL), diag,
-                           "launch a solver");
-  return cb_driver_check(driver,
-                         driver->call.launch(function, (unsigned)staged->blocks, 1, 1, CB_STAGE_THREADS, 1, 1, 0,
-                                             stream, parameters, NULL),
-                         diag, "launch a solver");
+  const struct cb_cu_launch config = {
+      .grid = {(unsigned)staged->blocks, 1, 1}, .block = {CB_STAGE_THREADS, 1, 1}, .stream = stream};
+  return cb_driver_check(driver, cb_driver_launch(driver, function, config, staged->overlaps, parameters), diag,
+                         "launch a solver");
 }
 
 static enum cb_status do_stage(const struct cb_staged *staged, const struct cb_act *act, struct CUstream_st *stream,
@@ -475,10 +448,8 @@ static enum cb_status make(struct cb_staged *staged, const struct cb_staged_part
   staged->info.form = CB_PROGRAM_GRAPH;
   staged->info.blocks = staged->blocks;
   staged->info.threads = CB_STAGE_THREADS;
-  staged->overlaps = 1;
-  if (!parts->device->driver->call.launch_with || strtol(parts->device->target.arch + 3, NULL, 10) < 90 ||
-      parts->precondition)
-    end_overlaps(staged, parts);
+  staged->overlaps = cb_device_overlaps(parts->device) && !parts->precondition;
+  if (!staged->overlaps) end_overlaps(staged, parts);
   enum cb_status s = cb_device_enter(staged->device, diag);
   if (s) return s;
   if (cubin) s = load_kernels(staged, cubin, diag);
