@@ -63,6 +63,14 @@ static inline enum cb_status make_kernel(struct kernel *kernel, const struct cb_
   return make_kernel_for(kernel, "sm_90", options, diag);
 }
 
+/* Options for many small kernels, which are compiled sooner than they would be made fast. */
+static inline void fast_options(struct cb_verify_options *options) {
+  cb_verify_options_default(options);
+  options->host.compiler = fast_compiler();
+  options->host.optimize = options->host.debug = 0;
+  options->orders = 2;
+}
+
 static inline void open_batch(struct kernel_batch *batch, const struct cb_verify_options *options) {
   *batch = (struct kernel_batch){.options = *options};
   omp_set_num_threads(1); /* small matrices: two threads that wait for each other only cost time */

@@ -296,11 +296,8 @@ static struct cb_verify_report *verify_products(const struct gathered *gathered)
   struct cb_verify_options options;
   struct cb_diag diag = {0};
   assert_true(cases && reports);
-  cb_verify_options_default(&options);
-  options.host.optimize = options.host.debug = 0;
-  options.host.compiler = fast_compiler();
+  fast_options(&options);
   options.host.batch = 128;
-  options.orders = 2;
   struct cb_host *host = kernel_host(&options.host);
   for (size_t c = 0; c < count; c++) {
     const struct product *one = &gathered->products[c];

@@ -168,10 +168,7 @@ static void recipes_take_them(void **state) {
   (void)state;
   struct cb_verify_options options;
   struct kernel_batch batch;
-  cb_verify_options_default(&options);
-  options.host.compiler = fast_compiler();
-  options.host.optimize = options.host.debug = 0;
-  options.orders = 2;
+  fast_options(&options);
   open_batch(&batch, &options);
   for (int number = 0; cb_recipe_at(number); number++) {
     const struct cb_recipe *recipe = cb_recipe_at(number);

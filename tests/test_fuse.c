@@ -318,10 +318,7 @@ static void products_match_the_oracle(void **state) {
   struct cb_verify_options options;
   struct kernel_batch batch;
   int fused = 0;
-  cb_verify_options_default(&options);
-  options.host.optimize = options.host.debug = 0;
-  options.host.compiler = fast_compiler();
-  options.orders = 2;
+  fast_options(&options);
   open_batch(&batch, &options);
   for (size_t k = 0; k < LENGTH(executed) * KINDS_OF_CASE; k++) {
     const char *const *of = executed[k / KINDS_OF_CASE];

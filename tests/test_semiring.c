@@ -85,11 +85,8 @@ static void add_all(struct kernel_batch *batch, const char *recipe) {
 
 static void open_fast(struct kernel_batch *batch) {
   struct cb_verify_options options;
-  cb_verify_options_default(&options);
-  options.host.compiler = fast_compiler();
-  options.host.optimize = options.host.debug = 0;
+  fast_options(&options);
   options.host.batch = 128;
-  options.orders = 2;
   open_batch(batch, &options);
 }
 

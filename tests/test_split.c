@@ -272,10 +272,7 @@ static void verification_multiplies_with_heads_too(void **state) {
   struct cb_verify_options options;
   struct kernel_batch batch;
   (void)state;
-  cb_verify_options_default(&options);
-  options.host.compiler = fast_compiler();
-  options.host.optimize = options.host.debug = 0;
-  options.orders = 2;
+  fast_options(&options);
   open_batch(&batch, &options);
   for (int number = 0; number < 15; number++)
     add_spread(&batch, matrices[number / 3], number % 2 ? "sell" : "merge", forms[number % 3]);

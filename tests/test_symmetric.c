@@ -446,11 +446,8 @@ static void products_of_all_shapes(void **state) {
   enum { HALVING = sizeof halving / sizeof *halving };
   struct cb_verify_options options;
   struct kernel_batch batch;
-  cb_verify_options_default(&options);
-  options.host.compiler = fast_compiler();
-  options.host.optimize = options.host.debug = 0;
+  fast_options(&options);
   options.host.batch = 128;
-  options.orders = 2;
   open_batch(&batch, &options);
   for (int shape = 0, number = 0; shape < (int)(sizeof shapes / sizeof *shapes); shape++) {
     for (int i = 0; i < HALVING; i++)
@@ -488,10 +485,7 @@ static void complex_products(void **state) {
   static const char *const words[] = {"on", "skew", "hermitian"};
   struct cb_verify_options options;
   struct kernel_batch batch;
-  cb_verify_options_default(&options);
-  options.host.compiler = fast_compiler();
-  options.host.optimize = options.host.debug = 0;
-  options.orders = 2;
+  fast_options(&options);
   open_batch(&batch, &options);
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
     for (int i = 0; i < 12; i++) {
