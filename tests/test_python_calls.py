@@ -178,8 +178,9 @@ class ShortWay(FakeCase):
         self.assertIsNone(plain(TORCH.Tensor(X), False))  # it is not known who listens
         CALLS.set_listeners((lambda: 0, lambda: said[0]))
         for x, detached, gives in [
-            (TORCH.Tensor(X), False, True), (TORCH.Tensor(X), True, True), (learning, True, True), (learning, False, False),
-            (CUPY.ndarray(X), False, False), (TORCH.Tensor(X[1:]), False, False), (X, False, False), (None, True, False),
+            (TORCH.Tensor(X), False, True), (TORCH.Tensor(X), True, True), (learning, True, True),
+            (learning, False, False), (CUPY.ndarray(X), False, False), (TORCH.Tensor(X[1:]), False, False),
+            (X, False, False), (None, True, False),
             (TORCH.Tensor(X, cuda=False), False, False), (TORCH.Tensor(X.astype("f4")), False, False),
         ]:
             said[0] = False

@@ -5,8 +5,8 @@ graphs, cupyx solvers, threads, several GPUs. Prints a table; exits 1 when somet
 
     CBGEN_LIBRARY=build/libcbgen.so python3 python/tests/gpu_check.py [--seconds=N] [WORD…]
 
-With words: only checks that have one of them in their name. Checks run in the order of FIRST, then as they stand here, and
-none begins once N seconds have passed (no limit): those are told at the end, and the exit status is 1 then, too.
+With words: only checks that have one of them in their name. Checks run in the order of FIRST, then as they stand here,
+and none begins once N seconds have passed (no limit): those are told at the end, and the exit status is 1 then, too.
 
 Needs numpy and scipy; what needs a library that is not there is left out, and said so. Matrices and vectors are of
 small integers, so that products are compared exactly.
@@ -506,9 +506,9 @@ def torch_gradients(torch):
             projected = len(shape) == 2
             assert torch.autograd.gradcheck(call, given, fast_mode=projected)
             assert torch.autograd.gradgradcheck(call, given, fast_mode=True)
-    tests = "test_schema", "test_faketensor", "test_aot_dispatch_static"
-    torch.library.opcheck(torch.ops.cbgen_spmv.product, (x, A._key, False), test_utils=tests)
-    torch.library.opcheck(torch.ops.cbgen_spmv.product_of, (values, x, A.rows, A.columns, A._key, False), test_utils=tests)
+    tests, operators = ("test_schema", "test_faketensor", "test_aot_dispatch_static"), torch.ops.cbgen_spmv
+    torch.library.opcheck(operators.product, (x, A._key, False), test_utils=tests)
+    torch.library.opcheck(operators.product_of, (values, x, A.rows, A.columns, A._key, False), test_utils=tests)
 
 
 @check("torch")

@@ -308,8 +308,8 @@ static enum outcome read_stream(const struct reader *reader, struct vector *v) {
   return DONE;
 }
 
-/* Whether the array is a vector of `length` that the operator can take, and where it is. `detached`: derivatives are the
- * caller's business. */
+/* Whether the array is a vector of `length` that the operator can take, and where it is. `detached`: whether it may
+ * require gradients. */
 static enum outcome read_vector(const Call *call, PyObject *array, int64_t length, bool detached, struct vector *v) {
   const struct reader *reader = reader_of(array);
   if (!reader) return LONG_WAY;
@@ -340,7 +340,9 @@ static PyObject *new_result(const Call *call, PyObject *x, const struct vector *
   if (reader->kind == INTERFACE) return NULL;
   PyObject *dtype = PyDict_GetItem(reader->dtypes, call->type_name); /* borrowed */
   const long long rows = call->rows;
-  PyObject *shape = v->column ? Py_BuildValue("(Li)", rows, 1) : PyLong_FromLongLong(rows); /* read faster than a tuple */
+  PyObject *shape = v->column                ? Py_BuildValue("(Li)", rows, 1)
+                    : reader->kind == TORCH ? PyLong_FromLongLong(rows) /* which it reads faster than a tuple */
+                                             : Py_BuildValue("(L)", rows);
   PyObject *made = NULL;
   if (shape && dtype)
     made = reader->kind == CUPY ? PyObject_CallFunctionObjArgs(reader->empty, shape, dtype, NULL)
@@ -513,7 +515,8 @@ static PyObject *products_matvec(PyObject *self, PyObject *x) {
   return multiplied(self, x, names._matvec);
 }
 
-static PyObject *listeners; /* PyTorch's functions that say whether more is to happen than what a call does; NULL: unknown */
+/* PyTorch's functions that say whether more is to happen than what a call does; NULL: unknown. */
+static PyObject *listeners;
 
 static enum outcome nobody_listens(void) {
   const Py_ssize_t count = listeners ? PyTuple_Size(listeners) : 0;

@@ -98,7 +98,7 @@ class Matrix(torch.nn.Module):  # type: ignore[misc,unused-ignore]
     def _begin(self) -> None:
         self._key = str(next(_keys))
         self._operators: Dict[Tuple[bool, bool], Operator] = {}
-        self._plain: Dict[bool, Callable[[Any, bool], Any]] = {}  # of operators whose values are constant: transposed or not
+        self._plain: Dict[bool, Callable[[Any, bool], Any]] = {}  # transposed or not, of operators with constant values
         self._lock = threading.RLock()
         _matrices[self._key] = self
 
