@@ -159,6 +159,18 @@ class Derivatives(TorchCase):
             traced = torch.jit.trace(lambda x: A(x), (random(9),))
         self.close(traced(random(9, seed=2)), expected(random(9, seed=2)))
 
+    def test_tangents_go_along(self):
+        from torch.autograd import forward_ad
+
+        A, tangent, values = Matrix(PLAIN), random(9, seed=3), torch.from_numpy(PLAIN.data)
+        for learns in (False, True):
+            with forward_ad.dual_level():
+                both = forward_ad.make_dual(random(9, requires_grad=learns), tangent)
+                found = forward_ad.unpack_dual(A(both))
+                self.close(found.primal, expected(random(9)))
+                self.close(found.tangent, expected(tangent))
+                self.refuses(NotImplementedError, "jvp", A.multiply, both, values)  # and are not lost
+
     def test_the_module_may_go_before_its_gradients(self):
         x = random(9, requires_grad=True)
         y = Matrix(PLAIN)(x)

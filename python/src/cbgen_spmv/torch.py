@@ -20,6 +20,7 @@ import weakref
 from typing import Any, Callable, Dict, Optional, Tuple
 
 import torch  # type: ignore[import-not-found,unused-ignore]
+from torch.autograd import forward_ad  # type: ignore[import-not-found,unused-ignore]
 from torch.compiler import is_compiling  # type: ignore[import-not-found,unused-ignore]
 
 from ._compiled import CALLS
@@ -279,6 +280,10 @@ class Product(torch.autograd.Function):  # type: ignore[misc,unused-ignore]
     def backward(ctx: Any, gradient: Any) -> Tuple[Any, ...]:
         return ctx.matrix._product(gradient, not ctx.transposed), None, None
 
+    @staticmethod
+    def jvp(ctx: Any, tangent: Any, *_: Any) -> Any:
+        return ctx.matrix._product(tangent, ctx.transposed)
+
 
 class ProductOf(torch.autograd.Function):  # type: ignore[misc,unused-ignore]
     @staticmethod
@@ -294,8 +299,15 @@ PLAIN_TYPES = (torch.Tensor, torch.nn.Parameter)
 _names = ("_are_functorch_transforms_active", "_len_torch_dispatch_stack", "_is_tracing")
 LISTENERS: Tuple[Callable[[], Any], ...] = tuple(getattr(torch._C, name) for name in _names if hasattr(torch._C, name))
 _knows_all = len(LISTENERS) == len(_names)
+
+
+def carries_tangents() -> bool:
+    """Whether derivatives go along with tensors: torch.autograd.forward_ad."""
+    return bool(getattr(forward_ad, "_current_level", -1) >= 0)
+
+
 if CALLS is not None:
-    CALLS.set_listeners(LISTENERS if _knows_all else ())
+    CALLS.set_listeners(LISTENERS + (carries_tangents,) if _knows_all else ())
 
 
 def plainly(x: Any) -> bool:
@@ -306,7 +318,7 @@ def plainly(x: Any) -> bool:
 
 
 def learns(*tensors: Any) -> bool:
-    return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+    return carries_tangents() or torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
 
 
 def call_product_of(values: Any, x: Any, rows: Any, columns: Any, key: str, transposed: bool) -> Any:
