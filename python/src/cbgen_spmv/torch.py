@@ -136,7 +136,7 @@ class Matrix(torch.nn.Module):  # type: ignore[misc,unused-ignore]
                 found = compile(parts, shape=self.shape, transpose=transposed, keep_matrix=False,
                                 values="mutable" if mutable else "stored", **self.options)
                 self._operators[(transposed, mutable)] = found
-                if CALLS is not None and not mutable:
+                if not mutable:
                     self._plain[transposed] = found._plain
             return found
 
