@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* NVRTC with a C library of its own, for tests that compile for GPUs most of the time: of the sanitizer's allocator,
- * which watches what the compiler allocates for itself, they would take twice as long. Linked with --wrap=dlopen. Threads
- * that the test makes must not compile: they are none that this C library knows. */
+/* NVRTC with a C library of its own, for tests that compile for GPUs most of the time: with the sanitizer's allocator,
+ * which watches what the compiler allocates for itself, they would take twice as long. Linked with --wrap=dlopen.
+ * Threads that the test makes must not compile: this C library does not know them. */
 #include <dlfcn.h>
 #include <string.h>
 
@@ -13,8 +13,8 @@ static int is_nvrtc(const char *path) {
   return name && !strncmp(name, "libnvrtc.so", 11);
 }
 
-/* A new name space for libraries, with its C library; LM_ID_BASE: there is none. What a thread keeps under a key lies in
- * the same place for both C libraries, and each counts its keys by itself: here the first ones are given away. */
+/* A new name space for libraries, with its C library; LM_ID_BASE: there is none. What a thread keeps under a key lies
+ * in the same place for both C libraries, but each counts its keys by itself: here the first ones are given away. */
 static Lmid_t make_space(void) {
   enum { MOST_KEYS = 256 };
   Lmid_t space = LM_ID_BASE;
