@@ -368,6 +368,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(every_vector_has_its_own_product, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(other_plans_multiply_alike, open_fake, check_fake),
+      cmocka_unit_test_setup_teardown(threads_share_vectors_of_any_rows, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(kept_sums_have_room, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(an_operator_for_one_vector, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(copies_multiply_alike, open_fake, check_fake),
