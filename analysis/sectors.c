@@ -68,6 +68,7 @@ static int64_t fetched(const struct cb_sector_sink *sink, int64_t room) {
 
 /* Columns of the sampled thread blocks where the matrix has none on the host. */
 struct fetched {
+  const struct cb_csr *near; /* NULL, or has them: only `first` is of use then, as numbers of nonzeros */
   int64_t each;     /* stretches of a thread block; 0: nothing was fetched */
   int64_t *first;   /* of all stretches, where its columns begin */
   int32_t *columns;
@@ -84,6 +85,7 @@ static enum cb_status fetch(struct fetched *fetched, const struct cb_csr *csr, c
   if (!fetched->first) return cb_fail_memory(diag, "a sample of columns", (uint64_t)count * 8);
   fetched->first[0] = 0;
   for (int64_t i = 0; i < count; i++) fetched->first[i + 1] = fetched->first[i] + stretches[i].length;
+  if (fetched->near) return CB_OK;
   fetched->columns = cb_alloc((size_t)fetched->first[count] + 1, sizeof *fetched->columns);
   if (!fetched->columns) return cb_fail_memory(diag, "a sample of columns", (uint64_t)fetched->first[count] * 4);
   return csr->remote->fetch(csr->remote->user, stretches, count, fetched->columns, diag);
@@ -94,6 +96,7 @@ static enum cb_status fetch_samples(struct fetched *fetched, const struct cb_reg
                                     struct cb_diag *diag) {
   const struct cb_csr *csr = builder->work.part.csr;
   if (!csr->remote || !samples) return CB_OK;
+  fetched->near = csr->remote->near;
   fetched->each = stretches_of(state, 0, NULL);
   struct cb_stretch *stretches = cb_alloc((size_t)(samples * fetched->each), sizeof *stretches);
   if (!stretches) return cb_fail_memory(diag, "a sample of columns", (uint64_t)(samples * fetched->each) * 16);
@@ -130,7 +133,9 @@ static int64_t sum_samples(const struct cb_region_builder *builder, const void *
     struct cb_sector_sink sink = {.per_sector = per_sector,
                                   .shift = per_sector & (per_sector - 1) ? -1 : __builtin_ctzll((uint64_t)per_sector),
                                   .slots_log2 = slots_log2,
-                                  .columns = sample->each ? sample->columns : builder->work.part.csr->col_idx};
+                                  .columns = sample->near    ? sample->near->col_idx
+                                             : sample->each ? sample->columns
+                                                            : builder->work.part.csr->col_idx};
     sink.slots = cb_calloc((size_t)1 << slots_log2, sizeof *sink.slots);
     sink.used = cb_alloc(FULL, sizeof *sink.used);
     failed = !sink.slots || !sink.used;
@@ -138,7 +143,7 @@ static int64_t sum_samples(const struct cb_region_builder *builder, const void *
     for (int64_t i = 0; i < samples; i++) {
       if (failed) continue;
       clear(&sink);
-      sink.first = sample->each ? sample->first + i * sample->each : NULL;
+      sink.first = sample->each && !sample->near ? sample->first + i * sample->each : NULL;
       visit(state, i * blocks / samples, &sink);
       sum += fetched(&sink, room);
     }
