@@ -229,12 +229,19 @@ static void see_offset(struct group *group, int64_t i, int32_t column) {
   group->sums->in_runs += count == RUN ? RUN : 1;
 }
 
+/* A compiler that may not use the instruction would call a function. */
+static int64_t ones_in(uint64_t bits) {
+  bits -= bits >> 1 & 0x5555555555555555;
+  bits = (bits & 0x3333333333333333) + (bits >> 2 & 0x3333333333333333);
+  return (int64_t)(((bits + (bits >> 4)) & 0x0f0f0f0f0f0f0f0f) * 0x0101010101010101 >> 56);
+}
+
 /* How many fields of `width` bits, a power of two up to 16, are not all zero. */
 static int64_t fields_with(uint64_t bits, int width) {
   static const uint64_t lowest[] = {[2] = 0x5555555555555555, [4] = 0x1111111111111111, [8] = 0x0101010101010101,
                                     [16] = 0x0001000100010001};
   for (int apart = width / 2; apart > 0; apart /= 2) bits |= bits >> apart;
-  return __builtin_popcountll(bits & lowest[width]);
+  return ones_in(bits & lowest[width]);
 }
 
 /* Leaves all bits zero, as it found them before the group's were set. */
@@ -245,7 +252,7 @@ static void sum_bits(struct group *group) {
     const uint64_t upper = group->dense->bits[0][w], lower = group->dense->bits[1][w], both = upper | lower;
     if (!both) continue;
     group->dense->bits[0][w] = group->dense->bits[1][w] = 0;
-    sums->panel_columns += __builtin_popcountll(upper) + __builtin_popcountll(lower);
+    sums->panel_columns += ones_in(upper) + ones_in(lower);
     sums->panel_blocks += fields_with(upper, 16) + fields_with(lower, 16);
     sums->slice_sectors[0] += fields_with(both, 4);
     sums->slice_sectors[1] += fields_with(both, 8);
@@ -548,7 +555,7 @@ static void count_wide_densely(struct cb_choice_profile *profile, const struct c
   }
   for (int64_t w = 0; w < words; w++) {
     if (!bits[w]) continue;
-    profile->wide_sectors[0] += __builtin_popcountll(bits[w]);
+    profile->wide_sectors[0] += ones_in(bits[w]);
     profile->wide_sectors[1] += fields_with(bits[w], 2);
   }
 }

@@ -99,10 +99,21 @@ static void sum_diagonals(struct cb_choice_profile *profile, const struct diagon
   }
 }
 
-/* A range that has a quarter of the sampled rows' number of nonzeros may have a populated diagonal. */
-static void number_ranges(struct diagonals *diagonals) {
+/* A range that has a quarter of the sampled rows' number of nonzeros may have a populated diagonal. Where a range is one
+ * diagonal, that is counted with this. 0: no memory. */
+static int number_ranges(struct diagonals *diagonals) {
+  int32_t number = 0;
   for (int64_t range = 0; range < diagonals->ranges; range++)
-    diagonals->range[range] = diagonals->range[range] >= diagonals->least ? (int32_t)diagonals->numbers++ : NONE;
+    diagonals->numbers += diagonals->range[range] >= diagonals->least;
+  uint32_t *counts = cb_calloc((size_t)diagonals->numbers << diagonals->log2, sizeof *counts);
+  for (int64_t range = 0; range < diagonals->ranges && counts; range++) {
+    const int32_t nonzeros = diagonals->range[range];
+    const int numbered = nonzeros >= diagonals->least;
+    if (numbered && !diagonals->log2) counts[number] = (uint32_t)nonzeros;
+    diagonals->range[range] = numbered ? number++ : NONE;
+  }
+  diagonals->counts = counts;
+  return counts != NULL;
 }
 
 int cb_choice_count_diagonals(struct cb_choice_profile *profile, const struct cb_choice_sample *sample) {
@@ -121,15 +132,11 @@ int cb_choice_count_diagonals(struct cb_choice_profile *profile, const struct cb
       diagonals.row_sums[i + 1] = diagonals.row_sums[i] + rows.end - rows.first;
     }
     count_all_offsets(&diagonals);
-    number_ranges(&diagonals);
+    good = number_ranges(&diagonals);
   }
   if (good && diagonals.numbers) {
-    diagonals.counts = cb_calloc((size_t)diagonals.numbers << diagonals.log2, sizeof *diagonals.counts);
-    good = diagonals.counts != NULL;
-    if (good) {
-      count_all_offsets(&diagonals);
-      sum_diagonals(profile, &diagonals, list);
-    }
+    if (diagonals.log2) count_all_offsets(&diagonals);
+    sum_diagonals(profile, &diagonals, list);
   }
   cb_free(diagonals.range);
   cb_free(diagonals.row_sums);
