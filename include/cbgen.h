@@ -16,7 +16,7 @@
  * Functions that can fail return a cbgen_status and leave a message in their context (cbgen_message) or, where
  * they take no context, in their operator (cbgen_operator_message). No call prints, exits or throws; there is
  * no global state but what cbgen_trim gives back, and binaries of families, which a process's contexts and operators
- * share and the last of them forgets. Structs that callers fill start with `struct_size`, set to their sizeof, and
+ * share and the last of them forgets, or cbgen_trim. Structs that callers fill start with `struct_size`, set to their sizeof, and
  * are zero-initialised, so that later versions can add members whose zero means what it meant before.
  *
  * Threads. A context serves one thread at a time; different contexts are independent of each other, also on
@@ -95,8 +95,8 @@ typedef struct cbgen_context cbgen_context;
 CBGEN_API cbgen_status cbgen_context_create(cbgen_context **context);
 CBGEN_API void cbgen_context_destroy(cbgen_context *context); /* NULL is accepted */
 
-/* What took milliseconds to get, 16 MiB of pinned memory and loaded kernels, stays in a CUDA context that is the
- * application's when its last cbgen context and operator are gone, for the next ones there (needs CUDA 12). This gives
+/* What took milliseconds to get, 16 MiB of pinned memory, loaded kernels and binaries of families, stays in a CUDA context
+ * that is the application's when its last cbgen context and operator are gone, for the next ones there (needs CUDA 12). This gives
  * it back, from the CUDA context that is current on the calling thread. It is not needed before that one's own end. */
 CBGEN_API void cbgen_trim(void);
 
@@ -126,7 +126,8 @@ CBGEN_API void cbgen_trim(void);
  *                 is then chosen among those that can). On the device columns and values never come to the host,
  *                 those of a host matrix are copied there first, and a cache keeps no packed indices of them, so
  *                 "auto" with cache-data=always means the host. Rows that do not ascend strictly, transposed
- *                 matrices and fixed values are packed on the host in any case
+ *                 matrices and fixed values are packed on the host in any case. Of kept data of a matrix there,
+ *                 "auto" has kernels fill the arrays where that spares uploads of 16 MiB and more
  *   "tune"        "model" (standard: the recipe that the cost model says), "measure" (the best few are compiled
  *                 and timed on the GPU; the winner is kept in the cache), "off" (sell, without a search)
  *   "search"      "profile" (standard for cbgen_compile: counts of the matrix choose the recipe, which is planned
