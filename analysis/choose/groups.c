@@ -371,7 +371,8 @@ static void double_tiles(const struct group *group, int size, struct tiles *tile
   int64_t half = (first - tiles->first) / (size / 2), rows = 0;
   int32_t *to = tiles->column;
   for (int64_t row = first; row + size <= group->rows; row += size, half += 2) {
-    const int32_t *const begin = tiles->column + tiles->begin[half], *const end = tiles->column + tiles->begin[half + 2];
+    const int32_t *const begin = tiles->column + tiles->begin[half];
+    const int32_t *const end = tiles->column + tiles->begin[half + 2];
     tiles->begin[rows++] = (int32_t)(to - tiles->column);
     to = add_tiles(group, take_rounds(group->dense, 1), begin, end, 0, 2, to);
   }

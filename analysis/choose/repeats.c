@@ -99,8 +99,8 @@ static void sum_diagonals(struct cb_choice_profile *profile, const struct diagon
   }
 }
 
-/* A range that has a quarter of the sampled rows' number of nonzeros may have a populated diagonal. Where a range is one
- * diagonal, that is counted with this. 0: no memory. */
+/* A range that has a quarter of the sampled rows' number of nonzeros may have a populated diagonal. Where a range is
+ * one diagonal, that is counted with this. 0: no memory. */
 static int number_ranges(struct diagonals *diagonals) {
   int32_t number = 0;
   for (int64_t range = 0; range < diagonals->ranges; range++)

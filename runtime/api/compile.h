@@ -167,8 +167,8 @@ int cb_work_may_pack_there(const struct cb_work *work);
 /* The lists of the plan, where it was made that way, and the kernels that pack its layouts. */
 enum cb_status cb_work_find_packers(struct cb_work *work, struct cb_diag *diag);
 
-/* Whether kernels shall pack the arrays of the entry that was found by another plan, because the context wants it so. By
- * itself it is no faster: planning takes as long as the upload. */
+/* Whether kernels shall pack the arrays of the entry that was found by another plan, because the context wants it so.
+ * By itself it is no faster: planning takes as long as the upload. */
 int cb_work_packs_sooner(const struct cb_work *work);
 
 /* Puts the section "packing" for the image behind its others, where it is worth it; *bytes, which it refers to, is the

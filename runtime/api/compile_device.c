@@ -208,8 +208,8 @@ struct cb_pack_source cb_work_pack_source(struct cb_work *work) {
 
 /* ---- lists in the cache's entry */
 
-/* An upload of so many bytes takes half a millisecond or longer; a survey and kernels a tenth, and what else is uploaded
- * for them is to be no more than a quarter. */
+/* An upload of so many bytes takes half a millisecond or longer; a survey and kernels a tenth, and what else is
+ * uploaded for them is to be no more than a quarter. */
 enum { WORTH_KEEPING = 1 << 20, WORTH_PACKING = 16 << 20, OF_SPARED = 4 };
 
 /* Whether the image, whose plan is there, has arrays that kernels could fill as well. */

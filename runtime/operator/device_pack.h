@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Packing on the device: kernels (templates/pack_NAME.cu.in, one for each layout that has cb_layout.describe) write the
  * index arrays whose elements belong to slots, and the values, into an operator's arrays, from a matrix in CSR on the
- * device and what the plan says of slices or tiles (packing_lists.h), or said when an entry of the cache was made. The arrays are byte for byte what packing on the host gives.
+ * device and what the plan says of slices or tiles (packing_lists.h), or said when an entry of the cache was made. The
+ * arrays are byte for byte what packing on the host gives.
  *
  * A packing keeps what renewals of values need: the plan's lists and where rows begin. It does not keep columns.
  */

@@ -143,7 +143,8 @@ static void put_region(struct writer *writer, const struct cb_packing_region *re
   for (int i = 0; i < CB_PACK_LISTS; i++) put(writer, region->lists.lists[i].bytes);
   for (int i = 0; i < CB_MOST_FIELDS; i++) {
     const struct cb_packing_field none = {.array = -1}, *field = i < region->fields_count ? &region->fields[i] : &none;
-    const int64_t numbers[OF_FIELD] = {field->array, field->width, field->first, field->count, field->shift, field->mask};
+    const int64_t numbers[OF_FIELD] = {field->array, field->width, field->first,
+                                       field->count, field->shift, field->mask};
     for (int k = 0; k < OF_FIELD; k++) put(writer, numbers[k]);
   }
 }
@@ -233,7 +234,8 @@ static void read_region(struct reader *reader, struct cb_packing_region *region,
   for (int i = 0; i < CB_PACK_LISTS; i++) region->lists.lists[i].bytes = get(reader, 0, MOST_BYTES);
   for (int i = 0; i < CB_MOST_FIELDS; i++) read_field(reader, region, image);
   if (!reader->failed && region->values >= 0)
-    reader->failed |= !image->arrays[region->values].values || region->slots > image->arrays[region->values].bytes / width;
+    reader->failed |=
+        !image->arrays[region->values].values || region->slots > image->arrays[region->values].bytes / width;
 }
 
 /* The arrays that no kernel fills, all of them. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What kernels pack an operator's arrays from (device_pack.h), beside the matrix: numbers and lists of each region. They
- * are found from a plan and its assignment. An entry of the cache keeps them as its section "packing", with the arrays
- * that no kernel fills, so that a matrix which is on the device already is packed without a plan:
+/* What kernels pack an operator's arrays from (device_pack.h), beside the matrix: numbers and lists of each region.
+ * They are found from a plan and its assignment. An entry of the cache keeps them as its section "packing", with the
+ * arrays that no kernel fills, so that a matrix which is on the device already is packed without a plan:
  *
  *   packing = count wide kept { region } { array } { contents }
  *   region  = layout slots values filled warps shape { number } { bytes } { field }
