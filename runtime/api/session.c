@@ -148,9 +148,14 @@ static void release_parts(struct cb_session *session, int is_there) {
   if (entered) cb_device_leave(session->device);
 }
 
+static void forget_families(struct cb_session *session) {
+  if (session->holds_families) cb_families_let_go();
+  session->holds_families = 0;
+}
+
 static void close_session(struct cb_session *session, int is_there) {
   if (!session->is_absent) release_parts(session, is_there);
-  if (session->holds_families) cb_families_let_go();
+  forget_families(session);
   cb_nvrtc_close(session->nvrtc);
   cb_binaries_close(session->binaries);
   if (session->device) cb_memory_free(session->device->memory);
@@ -163,6 +168,7 @@ void cb_session_release(struct cb_session *session) {
   if (!session || atomic_fetch_sub(&session->holders, 1) != 1) return;
   cb_nvrtc_close(session->nvrtc); /* quickly opened again, and perhaps another one by then */
   session->nvrtc = NULL;
+  forget_families(session);
   const int useful = session->context_id && cb_device_is_own(session->device) &&
                      !cb_staging_was_refused(session->device->staging) &&
                      !cb_memory_has_source(session->device->memory); /* whose functions may be gone by then */
