@@ -11,51 +11,14 @@ enum {
   ENOUGH = 1 << 21,    /* nonzeros of these, about: then fewer thread blocks are looked at */
   FEWEST_SAMPLES = 8,  /* where a profile has chosen the recipe, so that no plans are compared, these are the least */
   FEW = 1 << 14,       /* and this is enough */
-  SLOTS_LOG2 = 15,     /* of the set of sectors that a thread block touches, at most */
-  SLOTS = 1 << SLOTS_LOG2,
-  LEAST_LOG2 = 8,
-  FULL = SLOTS / 4 * 3,
+  LEAST_LOG2 = 8,      /* of its set of sectors */
   SECTOR_BYTES = 32,
   KEPT_FREE = 16 << 10 /* bytes of L1 that something else takes */
 };
 
-struct cb_sector_sink {
-  int64_t per_sector, previous;
-  int shift; /* log2 of per_sector; -1: it is no power of two */
-  int64_t asked, distinct;
-  int slots_log2;
-  uint32_t *slots; /* sector + 1; 0: free */
-  uint16_t *used;  /* which are not, `distinct` of them, or FULL */
-  const int32_t *columns; /* of the matrix; or of the thread block's stretches, which begin at `first` */
-  const int64_t *first;
-};
-
-const int32_t *cb_sector_columns(const struct cb_sector_sink *sink, int64_t number, int64_t begin) {
-  return sink->columns + (sink->first ? sink->first[number] : begin);
-}
-
-void cb_sector_load(struct cb_sector_sink *sink) { sink->previous = -1; }
-
-void cb_sector_ask(struct cb_sector_sink *sink, int64_t column) {
-  const int64_t sector = sink->shift < 0 ? column / sink->per_sector : column >> sink->shift;
-  if (sector == sink->previous) return;
-  sink->previous = sector;
-  sink->asked++;
-  if (sink->distinct >= FULL) { /* far beyond any L1: count on as if each were new */
-    sink->distinct++;
-    return;
-  }
-  const uint32_t mask = (UINT32_C(1) << sink->slots_log2) - 1;
-  uint32_t slot = (uint32_t)sector * 0x9e3779b1u >> (32 - sink->slots_log2);
-  while (sink->slots[slot] && sink->slots[slot] != (uint32_t)sector + 1) slot = (slot + 1) & mask;
-  if (sink->slots[slot]) return;
-  sink->slots[slot] = (uint32_t)sector + 1;
-  sink->used[sink->distinct++] = (uint16_t)slot;
-}
-
 /* Forgets what another thread block has touched. */
 static void clear(struct cb_sector_sink *sink) {
-  for (int64_t i = 0; i < sink->distinct && i < FULL; i++) sink->slots[sink->used[i]] = 0;
+  for (int64_t i = 0; i < sink->distinct && i < CB_SECTORS_FULL; i++) sink->slots[sink->used[i]] = 0;
   sink->asked = sink->distinct = 0;
   sink->previous = -1;
 }
@@ -68,6 +31,7 @@ static int64_t fetched(const struct cb_sector_sink *sink, int64_t room) {
 
 /* Columns of the sampled thread blocks where the matrix has none on the host. */
 struct fetched {
+  const struct cb_csr *near; /* NULL, or has them: only `first` is of use then, as numbers of nonzeros */
   int64_t each;     /* stretches of a thread block; 0: nothing was fetched */
   int64_t *first;   /* of all stretches, where its columns begin */
   int32_t *columns;
@@ -84,6 +48,7 @@ static enum cb_status fetch(struct fetched *fetched, const struct cb_csr *csr, c
   if (!fetched->first) return cb_fail_memory(diag, "a sample of columns", (uint64_t)count * 8);
   fetched->first[0] = 0;
   for (int64_t i = 0; i < count; i++) fetched->first[i + 1] = fetched->first[i] + stretches[i].length;
+  if (fetched->near) return CB_OK;
   fetched->columns = cb_alloc((size_t)fetched->first[count] + 1, sizeof *fetched->columns);
   if (!fetched->columns) return cb_fail_memory(diag, "a sample of columns", (uint64_t)fetched->first[count] * 4);
   return csr->remote->fetch(csr->remote->user, stretches, count, fetched->columns, diag);
@@ -94,6 +59,7 @@ static enum cb_status fetch_samples(struct fetched *fetched, const struct cb_reg
                                     struct cb_diag *diag) {
   const struct cb_csr *csr = builder->work.part.csr;
   if (!csr->remote || !samples) return CB_OK;
+  fetched->near = csr->remote->near;
   fetched->each = stretches_of(state, 0, NULL);
   struct cb_stretch *stretches = cb_alloc((size_t)(samples * fetched->each), sizeof *stretches);
   if (!stretches) return cb_fail_memory(diag, "a sample of columns", (uint64_t)(samples * fetched->each) * 16);
@@ -107,10 +73,10 @@ static enum cb_status fetch_samples(struct fetched *fetched, const struct cb_reg
 /* As many slots as the sectors of one thread block need, if it is known how many nonzeros it has; few stay in L1. */
 static int choose_slots(const struct fetched *sample, int64_t samples) {
   int64_t most = 0;
-  int log2 = sample->each ? LEAST_LOG2 : SLOTS_LOG2;
+  int log2 = sample->each ? LEAST_LOG2 : CB_SECTOR_SLOTS_LOG2;
   for (int64_t i = 0; i < samples && sample->each; i++)
     most = cb_larger(most, sample->first[(i + 1) * sample->each] - sample->first[i * sample->each]);
-  while (log2 < SLOTS_LOG2 && INT64_C(1) << log2 < 2 * most) log2++;
+  while (log2 < CB_SECTOR_SLOTS_LOG2 && INT64_C(1) << log2 < 2 * most) log2++;
   return log2;
 }
 
@@ -130,15 +96,17 @@ static int64_t sum_samples(const struct cb_region_builder *builder, const void *
     struct cb_sector_sink sink = {.per_sector = per_sector,
                                   .shift = per_sector & (per_sector - 1) ? -1 : __builtin_ctzll((uint64_t)per_sector),
                                   .slots_log2 = slots_log2,
-                                  .columns = sample->each ? sample->columns : builder->work.part.csr->col_idx};
+                                  .columns = sample->near    ? sample->near->col_idx
+                                             : sample->each ? sample->columns
+                                                            : builder->work.part.csr->col_idx};
     sink.slots = cb_calloc((size_t)1 << slots_log2, sizeof *sink.slots);
-    sink.used = cb_alloc(FULL, sizeof *sink.used);
+    sink.used = cb_alloc(CB_SECTORS_FULL, sizeof *sink.used);
     failed = !sink.slots || !sink.used;
 #pragma omp for schedule(dynamic, 8)
     for (int64_t i = 0; i < samples; i++) {
       if (failed) continue;
       clear(&sink);
-      sink.first = sample->each ? sample->first + i * sample->each : NULL;
+      sink.first = sample->each && !sample->near ? sample->first + i * sample->each : NULL;
       visit(state, i * blocks / samples, &sink);
       sum += fetched(&sink, room);
     }
@@ -173,7 +141,7 @@ enum cb_status cb_sectors_predict_by_stretch(struct cb_region_builder *builder, 
   if (!s) sum = sum_samples(builder, state, visit, &fetched, samples, entry_bytes);
   if (!s && vectors > 1) of_rows = sum_samples(builder, state, visit, &fetched, samples, vectors * entry_bytes);
   release_fetched(&fetched);
-  if (!s && (sum < 0 || of_rows < 0)) s = cb_fail_memory(diag, "an estimate of gathers", SLOTS * sizeof(uint32_t));
+  if (!s && (sum < 0 || of_rows < 0)) s = cb_fail_memory(diag, "an estimate of gathers", sizeof(uint32_t) << CB_SECTOR_SLOTS_LOG2);
   const double times = s || !samples ? 0 : (double)blocks / (double)samples;
   builder->region.cost.sectors = (int64_t)((double)sum * times);
   builder->region.row_sectors = (int64_t)((double)of_rows * times);

@@ -35,18 +35,22 @@ void cb_text_add_string(struct cb_text *text, const char *string) {
   cb_text_add_bytes(text, string, strlen(string));
 }
 
+/* Once more where there was not room enough. */
 void cb_text_add(struct cb_text *text, const char *format, ...) {
+  enum { USUAL = 128 };
   va_list args, again;
+  if (!reserve(text, USUAL)) return;
+  const size_t room = text->capacity - text->length;
   va_start(args, format);
   va_copy(again, args);
-  const int length = vsnprintf(NULL, 0, format, args);
+  const int length = vsnprintf(text->bytes + text->length, room, format, args);
   va_end(args);
-  if (length < 0) text->failed = 1;
-  if (length >= 0 && reserve(text, (size_t)length)) {
+  if (length >= 0 && (size_t)length >= room && reserve(text, (size_t)length))
     vsnprintf(text->bytes + text->length, (size_t)length + 1, format, again);
-    text->length += (size_t)length;
-  }
   va_end(again);
+  if (length < 0) text->failed = 1;
+  if (text->failed) text->bytes[text->length] = 0;
+  else text->length += (size_t)length;
 }
 
 const char *cb_text_string(const struct cb_text *text) { return text->bytes ? text->bytes : ""; }

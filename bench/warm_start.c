@@ -2,7 +2,9 @@
 /* What set-up costs through libcbgen: cold, and when the cache knows the matrix; from host and from device memory;
  * and what new values cost.
  *
- *   bench_warm_start [--json FILE] [--repeats N] [--sweep 1] [MATRIX…]      MATRIX: a file, or generate:SHAPE
+ *   bench_warm_start [--json FILE] [--repeats N] [--sweep 1] [--pack auto|host|device] [MATRIX…]
+ *
+ * MATRIX is a file, or generate:SHAPE; --pack is the context's option where the cache knows the pattern.
  *
  * One process, GPU 0. Each matrix has caches of its own, which are removed at the end. "cold" is the first compile,
  * with an empty cache (the kernels that hash and pack are compiled in it, too). On the same cache, "first" is the first
@@ -83,6 +85,7 @@ struct work {
   struct cb_timer *timer;
   FILE *json;
   int repeats;
+  const char *pack;
   const char *name;
   struct cb_csr csr;
   cbgen_csr views[2];           /* by cbgen_memory */
@@ -270,6 +273,7 @@ static enum cb_status cold_start(struct work *work, cbgen_memory memory) {
 static enum cb_status start(struct work *work, cbgen_memory memory, struct times *first, struct times *next) {
   cbgen_context *context;
   enum cb_status s = open_context(work, &context, memory);
+  if (!s && cbgen_set(context, "pack", work->pack)) s = failed(work, CBGEN_ERROR_ARGUMENT, cbgen_message(context));
   if (!s) s = compile(work, context, memory, CBGEN_VALUES_STORED, first, NULL);
   if (!s && next) s = compile(work, context, memory, CBGEN_VALUES_STORED, next, NULL);
   cbgen_context_destroy(context);
@@ -531,7 +535,8 @@ static enum cb_status measure(struct work *work, const char *name) {
   return s;
 }
 
-static int measure_all(const struct cb_device *device, FILE *json, int repeats, char **names, int count) {
+static int measure_all(const struct cb_device *device, FILE *json, int repeats, const char *pack, char **names,
+                       int count) {
   static char *const standard[] = {"generate:stencil7,n=160", "generate:fe3,n=50",
                                    "generate:rmat,scale=20,edge_factor=16", "generate:road,n=3000,keep=0.6"};
   struct cb_timer timer;
@@ -549,6 +554,7 @@ static int measure_all(const struct cb_device *device, FILE *json, int repeats, 
     work->timer = &timer;
     work->json = json;
     work->repeats = repeats;
+    work->pack = pack;
     bad |= measure(work, names ? names[i] : standard[i]) != CB_OK;
     free(work);
   }
@@ -561,22 +567,26 @@ int main(int argc, char **argv) {
   struct cb_device *device = NULL;
   struct cb_diag diag = {0};
   FILE *json = NULL;
+  const char *pack = "auto";
   int repeats = 5, sweeps = 0, next = 1, bad = 1;
   for (; next + 1 < argc && !strncmp(argv[next], "--", 2); next += 2) {
     if (!strcmp(argv[next], "--repeats")) repeats = atoi(argv[next + 1]);
     if (!strcmp(argv[next], "--sweep")) sweeps = atoi(argv[next + 1]);
+    if (!strcmp(argv[next], "--pack")) pack = argv[next + 1];
     if (strcmp(argv[next], "--json")) continue;
     json = fopen(argv[next + 1], "w");
     if (!json) repeats = 0;
   }
   if ((next < argc && !strncmp(argv[next], "--", 2)) || repeats < 1 || repeats > MOST_REPEATS) {
-    fprintf(stderr, "usage: bench_warm_start [--json FILE] [--repeats 1..%d] [--sweep 1] [MATRIX...]\n", MOST_REPEATS);
+    fprintf(stderr,
+            "usage: bench_warm_start [--json FILE] [--repeats 1..%d] [--sweep 1] [--pack auto|host|device] [MATRIX...]\n",
+            MOST_REPEATS);
     return 2;
   }
   if (!cb_driver_open(&driver, NULL, &diag) && !cb_device_open(&device, driver, 0, &diag) &&
       !cb_device_enter(device, &diag)) {
     bad = probe(device, json, sweeps, &diag) != CB_OK;
-    bad |= measure_all(device, json, repeats, next < argc ? argv + next : NULL, argc - next);
+    bad |= measure_all(device, json, repeats, pack, next < argc ? argv + next : NULL, argc - next);
     cbgen_trim();
     cb_device_leave(device);
   }

@@ -89,6 +89,7 @@ struct wanted {
   size_t lengths[CB_MOST_SOUGHT];
   int16_t at[PLACES]; /* the word's number and 1 */
   uint32_t begins[256]; /* by first character: a bit for each length of words that begin so, modulo 32 */
+  uint8_t is_name[256];
 };
 
 static uint32_t mix(uint32_t hash, char c) { return hash * 31 + (unsigned char)c; }
@@ -96,6 +97,7 @@ static uint32_t place_of(uint32_t hash) { return (hash * 0x9e3779b1u >> 16) & (P
 
 static void want(struct wanted *wanted, const char *const *words, int count) {
   *wanted = (struct wanted){.words = words};
+  for (int c = 0; c < 256; c++) wanted->is_name[c] = (uint8_t)cb_is_name((char)c);
   for (int i = 0; i < count; i++) {
     uint32_t hash = 0;
     for (const char *at = words[i]; *at; at++) hash = mix(hash, *at);
@@ -124,7 +126,7 @@ void cb_has_words_within(const char *text, const char *end, const char *const *w
   memset(has, 0, (size_t)count * sizeof *has);
   while (text < end) {
     const char *const begin = text;
-    while (text < end && cb_is_name(*text)) text++;
+    while (text < end && wanted.is_name[(unsigned char)*text]) text++;
     if (text > begin) mark_word(&wanted, begin, (size_t)(text - begin), has);
     else if (text[0] != '/' || text + 1 == end || text[1] != '/') text++;
     else if (!(text = memchr(text, '\n', (size_t)(end - text)))) return;

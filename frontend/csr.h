@@ -32,6 +32,8 @@ struct cb_unit;
 /* Columns that are not on the host, which a matrix has instead of col_idx. Analysis can do with less: what it asks for
  * is brought to the host, or counted where the columns are. One call at a time. */
 struct cb_remote_columns {
+  const struct cb_csr *near; /* the same matrix where few columns have been brought to the host, all at once; else NULL:
+                              * what would only copy from it reads it */
   const int32_t *first, *last; /* columns of each row, anything where it is empty; NULL before `ends` */
   /* Brings the matrix's row pointers, which are NULL before; and the ends of rows. */
   enum cb_status (*rows)(void *user, struct cb_diag *diag);

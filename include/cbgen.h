@@ -126,7 +126,8 @@ CBGEN_API void cbgen_trim(void);
  *                 is then chosen among those that can). On the device columns and values never come to the host,
  *                 those of a host matrix are copied there first, and a cache keeps no packed indices of them, so
  *                 "auto" with cache-data=always means the host. Rows that do not ascend strictly, transposed
- *                 matrices and fixed values are packed on the host in any case
+ *                 matrices and fixed values are packed on the host in any case. Of kept data of a matrix there,
+ *                 "auto" has kernels fill the arrays where that spares uploads of 16 MiB and more
  *   "tune"        "model" (standard: the recipe that the cost model says), "measure" (the best few are compiled
  *                 and timed on the GPU; the winner is kept in the cache), "off" (sell, without a search)
  *   "search"      "profile" (standard for cbgen_compile: counts of the matrix choose the recipe, which is planned

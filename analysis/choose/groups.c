@@ -15,9 +15,10 @@ enum { ALIGNED = 960 }; /* a multiple of 64, and of the columns of tiles of ever
 struct dense {
   uint64_t *bits[2];  /* of each half: the columns that it has; between groups all zero, as the counts */
   uint8_t *counts;    /* by offset, of which a group's rows have one each at most */
-  uint16_t *rounds;   /* by tile: the row of tiles that had it last */
+  uint16_t *rounds;   /* by column or tile: the row, or the row of tiles, that had it last */
   uint16_t round;
-  size_t most; /* of tiles */
+  int32_t *column;    /* of tiles: as many as a group may have, and one */
+  size_t most;        /* of columns */
 };
 
 /* A group while it is counted. */
@@ -26,6 +27,8 @@ struct group {
   const struct cb_choice_sample *sample;
   int64_t first, rows, nonzeros;
   int64_t across, down; /* of this group */
+  int64_t twos; /* different tiles of 1 row and 2 columns */
+  int64_t same[CB_CHOICE_GROUP]; /* columns of row i that the row below has, too */
   int64_t least, end;   /* its columns, from a multiple of ALIGNED on */
   int is_dense;
   struct cb_choice_row row[CB_CHOICE_GROUP];
@@ -34,6 +37,7 @@ struct group {
   struct dense *dense;
 };
 
+enum { SQUARES = 2 }; /* the first of cb_tile_sizes that are as wide as high */
 enum { COLUMNS, BLOCKS, SECTORS_8, SECTORS_4, OFFSETS, TILES, SETS };
 
 static int64_t length_of(const struct group *group, int64_t i) {
@@ -44,7 +48,7 @@ static void open_group(struct group *group, int64_t part) {
   const struct cb_choice_rows rows = cb_choice_group(group->sums, part);
   group->first = rows.first;
   group->rows = rows.end - rows.first;
-  group->nonzeros = group->across = group->down = 0;
+  group->nonzeros = group->across = group->down = group->twos = 0;
   for (int64_t i = 0; i < group->rows; i++) {
     group->row[i] = cb_choice_row(group->sample, part, rows.first + i);
     group->nonzeros += length_of(group, i);
@@ -61,19 +65,35 @@ static void count_along_row(struct group *group, int64_t i) {
   const struct cb_choice_row row = group->row[i];
   struct cb_choice_profile *sums = group->sums;
   if (row.begin == row.end) return;
-  int64_t across = 0, eights = 1, fours = 1;
+  int32_t across = 0, twos = 1, eights = 1, fours = 1; /* a row that is not long has few */
   for (int64_t k = row.begin + 1; k < row.end; k++) {
     across += columns[k] == columns[k - 1] + 1;
+    twos += columns[k] >> 1 != columns[k - 1] >> 1;
     eights += columns[k] >> 2 != columns[k - 1] >> 2;
     fours += columns[k] >> 3 != columns[k - 1] >> 3;
   }
   group->across += across;
+  group->twos += twos;
   sums->row_sectors[0] += eights;
   sums->row_sectors[1] += fours;
 }
 
-/* Row i and the one below it. */
-static void count_below(struct group *group, int64_t i) {
+/* Numbers for `count` rows, or rows of tiles: marks of the first stay until the last has its own. Returns the first. */
+static uint16_t take_rounds(struct dense *dense, int count) {
+  if (dense->round > UINT16_MAX - count) {
+    memset(dense->rounds, 0, (dense->most + 1) * sizeof *dense->rounds);
+    dense->round = 0;
+  }
+  dense->round = (uint16_t)(dense->round + count);
+  return (uint16_t)(dense->round - count + 1);
+}
+
+/* Row i and the one below it: nonzeros whose column that has, too, and those whose next column it has. */
+struct below {
+  int64_t down, diagonal;
+};
+
+static struct below compare_below(const struct group *group, int64_t i) {
   const int32_t *columns = group->sample->columns;
   const struct cb_choice_row row = group->row[i], below = group->row[i + 1];
   int64_t down = 0, diagonal = 0, at = below.begin;
@@ -84,14 +104,37 @@ static void count_below(struct group *group, int64_t i) {
     down += same;
     diagonal += next < below.end && columns[next] == columns[k] + 1;
   }
-  const int alike = length_of(group, i) == length_of(group, i + 1) && down == length_of(group, i);
-  group->down += down;
-  group->sums->diagonal += diagonal;
-  for (int size = 2; size <= CB_CHOICE_ALIKE; size++) {
-    const int aligned = (group->first + i + 1) % size != 0;
-    group->sums->aligned[size] += aligned;
-    group->sums->alike[size] += aligned && alike;
+  return (struct below){down, diagonal};
+}
+
+/* The same by marks of the row below, whose round is the one before; leaves those of row i. */
+static struct below compare_below_densely(const struct group *group, int64_t i, uint16_t round) {
+  uint16_t *rounds = group->dense->rounds;
+  const int32_t least = (int32_t)group->least;
+  const int32_t *at = group->sample->columns + group->row[i].begin;
+  const int32_t *const end = group->sample->columns + group->row[i].end;
+  int32_t down = 0, diagonal = 0;
+  for (; at < end; at++) {
+    down += rounds[*at - least] == round - 1;
+    diagonal += rounds[*at - least + 1] == round - 1;
+    rounds[*at - least] = round;
   }
+  return (struct below){down, diagonal};
+}
+
+static void add_below(struct group *group, int64_t i, struct below found) {
+  group->same[i] = found.down;
+  group->down += found.down;
+  group->sums->diagonal += found.diagonal;
+  if (length_of(group, i) != length_of(group, i + 1) || found.down != length_of(group, i)) return;
+  for (int size = 2; size <= CB_CHOICE_ALIKE; size++) group->sums->alike[size] += (group->first + i + 1) % size != 0;
+}
+
+/* Rows of the group but its first, and of these the multiples of each size. */
+static void count_aligned(struct group *group) {
+  const int64_t last = group->first + group->rows - 1;
+  for (int size = 2; size <= CB_CHOICE_ALIKE; size++)
+    group->sums->aligned[size] += group->rows - 1 - (last / size - group->first / size);
 }
 
 /* Columns that are so few for each nonzero are as quickly gone over as nonzeros. */
@@ -112,9 +155,20 @@ static void count_span(struct group *group) {
   group->is_dense = group->end - group->least <= most_dense(group->nonzeros);
 }
 
+/* Rows upwards, so that each finds the marks of the one below it. */
+static void count_below(struct group *group) {
+  const uint16_t first = (uint16_t)(take_rounds(group->dense, CB_CHOICE_GROUP + 1) + 1);
+  for (int64_t i = group->rows - 1; i >= 0; i--) {
+    const struct below found = compare_below_densely(group, i, (uint16_t)(first + group->rows - 1 - i));
+    if (i + 1 < group->rows) add_below(group, i, found);
+  }
+}
+
 static void count_neighbours(struct group *group) {
   for (int64_t i = 0; i < group->rows; i++) count_along_row(group, i);
-  for (int64_t i = 0; i + 1 < group->rows; i++) count_below(group, i);
+  if (group->is_dense) count_below(group);
+  for (int64_t i = 0; i + 1 < group->rows && !group->is_dense; i++) add_below(group, i, compare_below(group, i));
+  count_aligned(group);
   group->sums->across += group->across;
   group->sums->down += group->down;
 }
@@ -175,12 +229,19 @@ static void see_offset(struct group *group, int64_t i, int32_t column) {
   group->sums->in_runs += count == RUN ? RUN : 1;
 }
 
+/* A compiler that may not use the instruction would call a function. */
+static int64_t ones_in(uint64_t bits) {
+  bits -= bits >> 1 & 0x5555555555555555;
+  bits = (bits & 0x3333333333333333) + (bits >> 2 & 0x3333333333333333);
+  return (int64_t)(((bits + (bits >> 4)) & 0x0f0f0f0f0f0f0f0f) * 0x0101010101010101 >> 56);
+}
+
 /* How many fields of `width` bits, a power of two up to 16, are not all zero. */
 static int64_t fields_with(uint64_t bits, int width) {
   static const uint64_t lowest[] = {[2] = 0x5555555555555555, [4] = 0x1111111111111111, [8] = 0x0101010101010101,
                                     [16] = 0x0001000100010001};
   for (int apart = width / 2; apart > 0; apart /= 2) bits |= bits >> apart;
-  return __builtin_popcountll(bits & lowest[width]);
+  return ones_in(bits & lowest[width]);
 }
 
 /* Leaves all bits zero, as it found them before the group's were set. */
@@ -191,7 +252,7 @@ static void sum_bits(struct group *group) {
     const uint64_t upper = group->dense->bits[0][w], lower = group->dense->bits[1][w], both = upper | lower;
     if (!both) continue;
     group->dense->bits[0][w] = group->dense->bits[1][w] = 0;
-    sums->panel_columns += __builtin_popcountll(upper) + __builtin_popcountll(lower);
+    sums->panel_columns += ones_in(upper) + ones_in(lower);
     sums->panel_blocks += fields_with(upper, 16) + fields_with(lower, 16);
     sums->slice_sectors[0] += fields_with(both, 4);
     sums->slice_sectors[1] += fields_with(both, 8);
@@ -267,46 +328,110 @@ static int64_t count_tile_row(struct group *group, struct cb_tile_size size, int
   return tiles;
 }
 
-/* The number of another row of tiles. */
-static uint16_t next_round(struct dense *dense) {
-  if (!++dense->round) {
-    memset(dense->rounds, 0, dense->most * sizeof *dense->rounds);
-    dense->round = 1;
+/* Different tiles of rows of tiles, one row after the other: their columns. */
+struct tiles {
+  int64_t first, rows; /* of the group; rows of tiles */
+  int32_t begin[CB_CHOICE_GROUP + 1];
+  int32_t *column; /* as many as the group has nonzeros have room */
+};
+
+/* Appends those of `cols` columns each that have not been seen in this round. */
+static int32_t *add_tiles(const struct group *group, uint16_t round, const int32_t *at, const int32_t *end,
+                          int32_t least, int cols, int32_t *to) {
+  uint16_t *rounds = group->dense->rounds;
+  const uint64_t factor = factors[cols];
+  for (; at < end; at++) {
+    const uint32_t tile = tile_column(*at - least, factor);
+    *to = (int32_t)tile;
+    to += rounds[tile] != round;
+    rounds[tile] = round;
   }
-  return dense->round;
+  return to;
 }
 
-/* Numbers count from the first column's, which a tile begins with. */
-static int64_t count_tile_row_densely(struct group *group, struct cb_tile_size size, int64_t first) {
-  const int32_t least = (int32_t)group->least;
-  const uint64_t factor = factors[size.cols];
-  const uint16_t round = next_round(group->dense);
-  uint16_t *rounds = group->dense->rounds;
+/* Square tiles from nonzeros. Numbers count from the first column's, which a tile begins with. */
+static void find_tiles(const struct group *group, int size, struct tiles *tiles) {
+  const int32_t least = (int32_t)group->least, *columns = group->sample->columns;
+  int32_t *to = tiles->column;
+  tiles->first = cb_round_up(group->first, size) - group->first;
+  tiles->rows = 0;
+  for (int64_t row = tiles->first; row + size <= group->rows; row += size) {
+    const uint16_t round = take_rounds(group->dense, 1);
+    tiles->begin[tiles->rows++] = (int32_t)(to - tiles->column);
+    for (int i = 0; i < size; i++)
+      to = add_tiles(group, round, columns + group->row[row + i].begin, columns + group->row[row + i].end, least, size,
+                     to);
+  }
+  tiles->begin[tiles->rows] = (int32_t)(to - tiles->column);
+}
+
+/* Tiles of `size` rows and columns from those of half of that. These are written over: there are never more. */
+static void double_tiles(const struct group *group, int size, struct tiles *tiles) {
+  const int64_t first = cb_round_up(group->first, size) - group->first;
+  int64_t half = (first - tiles->first) / (size / 2), rows = 0;
+  int32_t *to = tiles->column;
+  for (int64_t row = first; row + size <= group->rows; row += size, half += 2) {
+    const int32_t *const begin = tiles->column + tiles->begin[half];
+    const int32_t *const end = tiles->column + tiles->begin[half + 2];
+    tiles->begin[rows++] = (int32_t)(to - tiles->column);
+    to = add_tiles(group, take_rounds(group->dense, 1), begin, end, 0, 2, to);
+  }
+  tiles->first = first;
+  tiles->rows = rows;
+  tiles->begin[rows] = (int32_t)(to - tiles->column);
+}
+
+/* Each size is found from those of half of it, if there are such. */
+static void count_squares(struct group *group) {
+  int64_t *sums = group->sums->tiles;
+  struct tiles tiles = {.column = group->dense->column};
+  enum { TWO = 2, THREE, FOUR, FIVE, SIX, EIGHT }; /* numbers in cb_tile_sizes */
+  find_tiles(group, 2, &tiles);
+  sums[TWO] += tiles.begin[tiles.rows];
+  double_tiles(group, 4, &tiles);
+  sums[FOUR] += tiles.begin[tiles.rows];
+  double_tiles(group, 8, &tiles);
+  sums[EIGHT] += tiles.begin[tiles.rows];
+  find_tiles(group, 3, &tiles);
+  sums[THREE] += tiles.begin[tiles.rows];
+  double_tiles(group, 6, &tiles);
+  sums[SIX] += tiles.begin[tiles.rows];
+  find_tiles(group, 5, &tiles);
+  sums[FIVE] += tiles.begin[tiles.rows];
+}
+
+/* Of pairs of rows: each column that both have is one tile instead of two. */
+static int64_t count_pairs(const struct group *group) {
   int64_t tiles = 0;
-  for (int i = 0; i < size.rows; i++) {
-    const int32_t *at = group->sample->columns + group->row[first + i].begin;
-    const int32_t *const end = group->sample->columns + group->row[first + i].end;
-    for (; at < end; at++) {
-      const uint32_t tile = tile_column(*at - least, factor);
-      tiles += rounds[tile] != round;
-      rounds[tile] = round;
-    }
+  for (int64_t i = 0; i + 1 < group->rows; i += 2)
+    tiles += length_of(group, i) + length_of(group, i + 1) - group->same[i];
+  return tiles;
+}
+
+static int64_t count_squares_by_sets(struct group *group, struct cb_tile_size size, int64_t first, int64_t end) {
+  int64_t tiles = 0;
+  for (int64_t row = first; row < end; row += size.rows) {
+    int64_t nonzeros = 0;
+    for (int i = 0; i < size.rows; i++) nonzeros += length_of(group, row + i);
+    tiles += count_tile_row(group, size, row, nonzeros);
   }
   return tiles;
 }
 
+/* A group begins with a multiple of 2. */
 static void count_tiles(struct group *group, int number) {
   const struct cb_tile_size size = cb_tile_sizes[number];
   const int may = cb_choice_may_tile(size, group->across, group->down, group->nonzeros);
-  const int64_t first = cb_round_up(group->first, size.rows) - group->first;
-  for (int64_t row = first; row + size.rows <= group->rows; row += size.rows) {
-    int64_t nonzeros = 0;
-    for (int i = 0; i < size.rows; i++) nonzeros += length_of(group, row + i);
-    group->sums->in_tiles[number] += nonzeros;
-    group->sums->tiles[number] += !may              ? nonzeros
-                                  : group->is_dense ? count_tile_row_densely(group, size, row)
-                                                    : count_tile_row(group, size, row, nonzeros);
-  }
+  const int64_t first = cb_smaller(cb_round_up(group->first, size.rows) - group->first, group->rows);
+  const int64_t end = first + (group->rows - first) / size.rows * size.rows;
+  int64_t nonzeros = 0;
+  for (int64_t i = first; i < end; i++) nonzeros += length_of(group, i);
+  group->sums->in_tiles[number] += nonzeros;
+  if (!may) group->sums->tiles[number] += nonzeros;
+  else if (size.rows == 1) group->sums->tiles[number] += group->twos;
+  else if (size.cols == 1) group->sums->tiles[number] += count_pairs(group);
+  else if (!group->is_dense) group->sums->tiles[number] += count_squares_by_sets(group, size, first, end);
+  else if (number == SQUARES) count_squares(group); /* all of them */
 }
 
 /* Nonzeros of a part that are looked at. */
@@ -328,8 +453,8 @@ static int open_sets(const struct group *group) {
 
 static int count_group(struct group *group, int64_t part) {
   open_group(group, part);
-  count_neighbours(group);
   count_span(group);
+  count_neighbours(group);
   if (!group->is_dense && !open_sets(group)) return 0;
   count_steps(group);
   count_different(group);
@@ -343,15 +468,17 @@ static int open_dense(struct dense *dense, int64_t nonzeros, int64_t cols) {
   dense->bits[0] = cb_calloc(words, sizeof *dense->bits[0]);
   dense->bits[1] = cb_calloc(words, sizeof *dense->bits[1]);
   dense->counts = cb_calloc(most + CB_CHOICE_GROUP, 1);
-  dense->rounds = cb_calloc(most, sizeof *dense->rounds);
+  dense->rounds = cb_calloc(most + 1, sizeof *dense->rounds); /* and of the column behind the last one */
+  dense->column = cb_alloc((size_t)nonzeros + 1, sizeof *dense->column);
   dense->most = most;
-  return dense->bits[0] && dense->bits[1] && dense->counts && dense->rounds;
+  return dense->bits[0] && dense->bits[1] && dense->counts && dense->rounds && dense->column;
 }
 
 static void close_dense(struct dense *dense) {
   for (int half = 0; half < 2; half++) cb_free(dense->bits[half]);
   cb_free(dense->counts);
   cb_free(dense->rounds);
+  cb_free(dense->column);
 }
 
 /* All that groups add are sums. */
@@ -429,7 +556,7 @@ static void count_wide_densely(struct cb_choice_profile *profile, const struct c
   }
   for (int64_t w = 0; w < words; w++) {
     if (!bits[w]) continue;
-    profile->wide_sectors[0] += __builtin_popcountll(bits[w]);
+    profile->wide_sectors[0] += ones_in(bits[w]);
     profile->wide_sectors[1] += fields_with(bits[w], 2);
   }
 }

@@ -19,6 +19,7 @@ struct diagonals {
   const struct cb_choice_sample *sample;
   int64_t keys, least;
   int log2;       /* of the keys of a range */
+  int64_t ranges; /* RANGES at most */
   int32_t *range; /* sums, then numbers of ranges that are full enough, or NONE */
   int64_t numbers;
   uint32_t *counts;  /* by key within numbered ranges; NULL while ranges are counted */
@@ -88,7 +89,7 @@ static int64_t list_range(const struct diagonals *diagonals, int64_t range, stru
 
 static void sum_diagonals(struct cb_choice_profile *profile, const struct diagonals *diagonals, struct diagonal *list) {
   int64_t count = 0;
-  for (int64_t range = 0; range < RANGES; range++)
+  for (int64_t range = 0; range < diagonals->ranges; range++)
     if (diagonals->range[range] != NONE) count = list_range(diagonals, range, list, count);
   qsort(list, (size_t)count, sizeof *list, compare);
   profile->diagonals = cb_smaller(count, CB_CHOICE_DIAGONALS);
@@ -98,10 +99,21 @@ static void sum_diagonals(struct cb_choice_profile *profile, const struct diagon
   }
 }
 
-/* A range that has a quarter of the sampled rows' number of nonzeros may have a populated diagonal. */
-static void number_ranges(struct diagonals *diagonals) {
-  for (int64_t range = 0; range < RANGES; range++)
-    diagonals->range[range] = diagonals->range[range] >= diagonals->least ? (int32_t)diagonals->numbers++ : NONE;
+/* A range that has a quarter of the sampled rows' number of nonzeros may have a populated diagonal. Where a range is
+ * one diagonal, that is counted with this. 0: no memory. */
+static int number_ranges(struct diagonals *diagonals) {
+  int32_t number = 0;
+  for (int64_t range = 0; range < diagonals->ranges; range++)
+    diagonals->numbers += diagonals->range[range] >= diagonals->least;
+  uint32_t *counts = cb_calloc((size_t)diagonals->numbers << diagonals->log2, sizeof *counts);
+  for (int64_t range = 0; range < diagonals->ranges && counts; range++) {
+    const int32_t nonzeros = diagonals->range[range];
+    const int numbered = nonzeros >= diagonals->least;
+    if (numbered && !diagonals->log2) counts[number] = (uint32_t)nonzeros;
+    diagonals->range[range] = numbered ? number++ : NONE;
+  }
+  diagonals->counts = counts;
+  return counts != NULL;
 }
 
 int cb_choice_count_diagonals(struct cb_choice_profile *profile, const struct cb_choice_sample *sample) {
@@ -109,7 +121,8 @@ int cb_choice_count_diagonals(struct cb_choice_profile *profile, const struct cb
   if (!profile->sampled) return 1;
   diagonals.least = cb_divide_up(profile->sampled_rows, 4);
   while ((diagonals.keys - 1) >> diagonals.log2 >= RANGES) diagonals.log2++;
-  diagonals.range = cb_calloc(RANGES, sizeof *diagonals.range);
+  diagonals.ranges = ((diagonals.keys - 1) >> diagonals.log2) + 1;
+  diagonals.range = cb_calloc((size_t)diagonals.ranges, sizeof *diagonals.range);
   diagonals.row_sums = cb_calloc((size_t)profile->groups + 1, sizeof *diagonals.row_sums);
   struct diagonal *list = cb_alloc((size_t)(profile->sampled / diagonals.least) + 1, sizeof *list);
   int good = diagonals.range && diagonals.row_sums && list;
@@ -119,15 +132,11 @@ int cb_choice_count_diagonals(struct cb_choice_profile *profile, const struct cb
       diagonals.row_sums[i + 1] = diagonals.row_sums[i] + rows.end - rows.first;
     }
     count_all_offsets(&diagonals);
-    number_ranges(&diagonals);
+    good = number_ranges(&diagonals);
   }
   if (good && diagonals.numbers) {
-    diagonals.counts = cb_calloc((size_t)diagonals.numbers << diagonals.log2, sizeof *diagonals.counts);
-    good = diagonals.counts != NULL;
-    if (good) {
-      count_all_offsets(&diagonals);
-      sum_diagonals(profile, &diagonals, list);
-    }
+    if (diagonals.log2) count_all_offsets(&diagonals);
+    sum_diagonals(profile, &diagonals, list);
   }
   cb_free(diagonals.range);
   cb_free(diagonals.row_sums);
@@ -144,14 +153,20 @@ static int64_t choose_unknowns(const struct cb_choice_profile *profile) {
   return 1;
 }
 
+/* A block row that has a pattern. */
+struct block_row {
+  struct cb_choice_row row; /* its first */
+  int64_t number;
+  uint32_t hash;
+};
+
 struct patterns {
   struct cb_choice_profile *profile;
   const struct cb_choice_sample *sample;
   struct cb_tally uses, offsets;
+  struct block_row *list; /* of all that lie in groups */
+  int64_t count;
 };
-
-/* Calls of the block rows that lie in groups. */
-typedef void visit_block_row(struct patterns *patterns, uint32_t hash, struct cb_choice_row row, int64_t number);
 
 static int rows_are_alike(const int32_t *columns, struct cb_choice_row row, struct cb_choice_row other) {
   if (row.end - row.begin != other.end - other.begin) return 0;
@@ -163,12 +178,13 @@ static int rows_are_alike(const int32_t *columns, struct cb_choice_row row, stru
 static int is_made_of_blocks(const int32_t *columns, struct cb_choice_row row, int64_t size) {
   if ((row.end - row.begin) % size) return 0;
   for (int64_t k = row.begin; k < row.end; k += size)
-    if (columns[k] % size || columns[k + size - 1] - columns[k] != size - 1) return 0;
+    if ((uint32_t)columns[k] % (uint32_t)size || columns[k + size - 1] - columns[k] != size - 1) return 0;
   return 1;
 }
 
 static uint32_t offset_of(const int32_t *columns, int64_t k, int64_t size, int64_t number) {
-  return (uint32_t)(columns[k] / size - number) & 0x7fffffffu;
+  const uint32_t column = (uint32_t)columns[k];
+  return (uint32_t)((size == 1 ? column : column / (uint32_t)size) - number) & 0x7fffffffu;
 }
 
 /* Of the pattern: 31 bits, so that different ones hardly ever meet in a sample. */
@@ -181,7 +197,7 @@ static uint32_t hash_of(const int32_t *columns, struct cb_choice_row row, int64_
   return (uint32_t)(hash >> 33);
 }
 
-static void visit_group(struct patterns *patterns, int64_t part, visit_block_row *visit) {
+static void list_group(struct patterns *patterns, int64_t part) {
   const struct cb_choice_rows rows = cb_choice_group(patterns->profile, part);
   const struct cb_choice_sample *sample = patterns->sample;
   const int32_t *columns = sample->columns;
@@ -191,41 +207,37 @@ static void visit_group(struct patterns *patterns, int64_t part, visit_block_row
     int known = first.begin < first.end && (size == 1 || is_made_of_blocks(columns, first, size));
     for (int64_t i = 1; i < size && known; i++)
       known = rows_are_alike(columns, first, cb_choice_row(sample, part, row + i));
-    if (known) visit(patterns, hash_of(columns, first, size, row / size), first, row / size);
+    if (!known) continue;
+    const uint32_t hash = hash_of(columns, first, size, row / size);
+    patterns->list[patterns->count++] = (struct block_row){first, row / size, hash};
+    patterns->profile->patterns += cb_tally_add(&patterns->uses, hash) == 1;
   }
 }
 
-static void visit_all(struct patterns *patterns, visit_block_row *visit) {
-  for (int64_t i = 0; i < patterns->profile->groups; i++) visit_group(patterns, i, visit);
-}
-
-static void count_use(struct patterns *patterns, uint32_t hash, struct cb_choice_row row, int64_t number) {
-  (void)row;
-  (void)number;
-  patterns->profile->patterns += cb_tally_add(&patterns->uses, hash) == 1;
-}
-
-static void sort_by_uses(struct patterns *patterns, uint32_t hash, struct cb_choice_row row, int64_t number) {
+static void sort_by_uses(struct patterns *patterns, const struct block_row *listed) {
   struct cb_choice_profile *profile = patterns->profile;
-  const uint32_t uses = cb_tally_find(&patterns->uses, hash)->count;
+  const struct cb_choice_row row = listed->row;
+  const uint32_t uses = cb_tally_find(&patterns->uses, listed->hash)->count;
   const int64_t nonzeros = (row.end - row.begin) * profile->unknowns;
   *(uses == 1 ? &profile->pattern_once : uses < 8 ? &profile->pattern_few : &profile->pattern_many) += nonzeros;
   if (uses == 1) return;
   for (int64_t k = row.begin; k < row.end && patterns->offsets.used < MOST_OFFSETS; k += profile->unknowns)
-    cb_tally_add(&patterns->offsets, offset_of(patterns->sample->columns, k, profile->unknowns, number));
+    cb_tally_add(&patterns->offsets, offset_of(patterns->sample->columns, k, profile->unknowns, listed->number));
 }
 
 int cb_choice_count_patterns(struct cb_choice_profile *profile, const struct cb_choice_sample *sample) {
   struct patterns patterns = {.profile = profile, .sample = sample};
   profile->unknowns = choose_unknowns(profile);
-  const int good =
-      cb_tally_open(&patterns.uses, profile->sampled_rows) && cb_tally_open(&patterns.offsets, MOST_OFFSETS);
+  patterns.list = cb_alloc((size_t)profile->sampled_rows + 1, sizeof *patterns.list);
+  const int good = cb_tally_open(&patterns.uses, profile->sampled_rows) &&
+                   cb_tally_open(&patterns.offsets, MOST_OFFSETS) && patterns.list;
   if (good) {
-    visit_all(&patterns, count_use);
-    visit_all(&patterns, sort_by_uses);
+    for (int64_t i = 0; i < profile->groups; i++) list_group(&patterns, i);
+    for (int64_t i = 0; i < patterns.count; i++) sort_by_uses(&patterns, &patterns.list[i]);
     profile->pattern_offsets = patterns.offsets.used;
   }
   cb_tally_close(&patterns.uses);
   cb_tally_close(&patterns.offsets);
+  cb_free(patterns.list);
   return good;
 }

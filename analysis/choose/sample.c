@@ -73,8 +73,9 @@ static enum cb_status bring_columns(struct cb_choice_sample *sample, const struc
 
 enum cb_status cb_choice_sample_open(struct cb_choice_sample *sample, const struct cb_choice_profile *profile,
                                      const struct cb_csr *csr, struct cb_diag *diag) {
-  *sample = (struct cb_choice_sample){.csr = csr, .columns = csr->col_idx};
-  if (!csr->remote || !parts_of(profile)) return CB_OK;
+  const struct cb_csr *here = csr->remote && csr->remote->near ? csr->remote->near : csr;
+  *sample = (struct cb_choice_sample){.csr = here, .columns = here->col_idx};
+  if (!here->remote || !parts_of(profile)) return CB_OK;
   const int64_t rows = sampled_rows(profile), numbers = rows + parts_of(profile);
   int64_t *starts = cb_alloc((size_t)numbers, sizeof *starts);
   sample->places = cb_alloc((size_t)rows + 1, sizeof *sample->places);

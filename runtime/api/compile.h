@@ -78,7 +78,8 @@ struct cb_load {
 
 /* A matrix that kernels survey and pack: the host has its rows, and packs what takes no more. */
 struct cb_there {
-  int is_used; /* the plan was made that way; the matrix's columns are remote */
+  int is_used; /* the plan was made that way, or an entry has the lists; the matrix's columns are remote */
+  struct cb_packing_lists *lists; /* of the plan, or that the entry has; until packing is over */
   struct cb_survey survey;
   struct cb_pack_kernels kernels[CB_MOST_PACKED]; /* by region */
   const void **contents; /* of the image's arrays that were packed on the host, by their number; else NULL */
@@ -163,12 +164,21 @@ void cb_work_release_new(struct cb_work *work);
 /* Whether a plan is made for the matrix on the device, if that succeeds: nothing shall bring it to the host before. */
 int cb_work_may_pack_there(const struct cb_work *work);
 
-/* The kernels that pack the plan's layouts, where it was made that way. */
+/* The lists of the plan, where it was made that way, and the kernels that pack its layouts. */
 enum cb_status cb_work_find_packers(struct cb_work *work, struct cb_diag *diag);
 
-/* Whether kernels shall pack the arrays of the entry that was found, because the context wants it so. By itself it is
- * no faster: planning takes as long as the upload. */
+/* Whether kernels shall pack the arrays of the entry that was found by another plan, because the context wants it so.
+ * By itself it is no faster: planning takes as long as the upload. */
 int cb_work_packs_sooner(const struct cb_work *work);
+
+/* Puts the section "packing" for the image behind its others, where it is worth it; *bytes, which it refers to, is the
+ * caller's to free. */
+void cb_work_keep_lists(const struct cb_work *work, struct cb_cache_section *sections, int *count,
+                        unsigned char **bytes);
+
+/* Lets kernels pack the arrays by the lists of the entry that was found, where those that the upload would bring are so
+ * much longer that there is no doubt, or where the context wants it so. CB_ERR_UNSUPPORTED: nothing has changed. */
+enum cb_status cb_work_use_lists(struct cb_work *work);
 
 /* Makes the plan that way if it can; else nothing has changed, and the host shall plan. */
 void cb_work_plan_there(struct cb_work *work, const struct cb_options *options);

@@ -4,6 +4,7 @@
 #include "runtime/api/compile.h"
 
 #include "base/clock.h"
+#include "base/memory.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -148,6 +149,7 @@ static enum cb_status offer_data(struct cb_work *work) {
 
 /* The data of the entry that was found: packed on the device, or out of it. */
 static enum cb_status use_data(struct cb_work *work) {
+  if (!cb_work_use_lists(work)) return CB_OK;
   if (cb_image_has_arrays(&work->load.image) && cb_work_packs_sooner(work) && !cb_work_repack_there(work)) {
     cb_log(work->request.context, "cache: kernels pack the arrays anew, by recipe '%s'", work->load.image.recipe);
     return CB_OK;
@@ -233,11 +235,14 @@ void cb_work_put(struct cb_work *work) {
     struct cb_text fields = {0};
     const struct cb_cache_subject subject = cb_request_subject(request, "operator");
     memcpy(sections, bytes.sections, (size_t)bytes.count * sizeof *sections);
-    sections[bytes.count] = cb_subject_section(&fields, &subject);
-    const enum cb_cache_outcome outcome =
-        cb_cache_put(kept->cache, kept->key, &label, sections, bytes.count + 1, &diag);
+    unsigned char *lists;
+    int count = bytes.count;
+    sections[count++] = cb_subject_section(&fields, &subject);
+    cb_work_keep_lists(work, sections, &count, &lists);
+    const enum cb_cache_outcome outcome = cb_cache_put(kept->cache, kept->key, &label, sections, count, &diag);
     tell(work, outcome, &diag);
     cb_text_release(&fields);
+    cb_free(lists);
   }
   cb_image_bytes_release(&bytes);
   cb_cache_turn_end(work->kept.cache, &work->kept.turn);

@@ -21,13 +21,16 @@ static int recipe_packs_remotely(const struct cb_request *request, int any_searc
   return recipe->is_packed || (!recipe->root && (any_search || cb_search_is_by_profile(&request->options)));
 }
 
-/* Whether the matrix is one that kernels can look at, and the host has not done so yet. */
-static int can_survey(const struct cb_work *work) {
-  const struct cb_request *request = &work->request;
+/* Whether the matrix, as it multiplies, is one that kernels pack. */
+static int is_simple(const struct cb_request *request) {
   return request->view.format == CBGEN_CSR && !request->asked.transpose && !cb_asks_order(request) &&
          !cb_asks_fixed(request) && !cb_promises_symmetry(&request->options) &&
-         request->options.type != CB_PRECISION_SPLIT_F64 && !request->view.is_complex && !work->made.plan &&
-         !work->matrix.csr.row_ptr && !work->host_only;
+         request->options.type != CB_PRECISION_SPLIT_F64 && !request->view.is_complex;
+}
+
+/* Whether kernels can look at it, and the host has not done so yet. */
+static int can_survey(const struct cb_work *work) {
+  return is_simple(&work->request) && !work->made.plan && !work->matrix.csr.row_ptr && !work->host_only;
 }
 
 /* Whether kernels repay their launches. */
@@ -67,22 +70,36 @@ int cb_work_packs_sooner(const struct cb_work *work) {
 
 /* ---- the plan */
 
-enum cb_status cb_work_find_packers(struct cb_work *work, struct cb_diag *diag) {
+/* Of the lists that are there. */
+static enum cb_status find_kernels(struct cb_work *work, enum cb_type matrix_type, struct cb_diag *diag) {
   const struct cb_request *request = &work->request;
-  const struct cb_plan *plan = work->made.plan;
-  enum cb_status s = plan->regions_count > CB_MOST_PACKED ? CB_ERR_LIMIT : CB_OK;
-  for (int r = 0; r < plan->regions_count && !s; r++) {
-    const struct cb_region *region = &plan->regions[r];
+  const struct cb_packing_lists *lists = work->there.lists;
+  enum cb_status s = CB_OK;
+  for (int r = 0; r < lists->count && !s; r++) {
+    const char *layout = lists->regions[r].layout;
     struct cb_pack_kernels *kernels = &work->there.kernels[r];
-    const int indices = cb_kernel_set_of(region->layout, "indices", plan->matrix_type),
-              values = cb_kernel_set_of(region->layout, "values", plan->matrix_type);
+    const int indices = cb_kernel_set_of(layout, "indices", matrix_type),
+              values = cb_kernel_set_of(layout, "values", matrix_type);
     if (indices < 0 || values < 0)
-      return cb_fail(diag, CB_ERR_INTERNAL, "there are no kernels that pack the layout '%s'", region->layout);
+      return cb_fail(diag, CB_ERR_INTERNAL, "there are no kernels that pack the layout '%s'", layout);
     s = cb_session_kernels(request->session, work->kept.cache, indices, &kernels->indices, diag);
     if (!s) s = cb_session_kernels(request->session, work->kept.cache, values, &kernels->values, diag);
   }
   work->info.compile_seconds += cb_work_lap(work);
   return s;
+}
+
+static enum cb_status take_lists(struct cb_work *work, struct cb_diag *diag) {
+  struct cb_there *there = &work->there;
+  if (!there->lists) there->lists = cb_alloc(1, sizeof *there->lists);
+  return there->lists ? CB_OK : cb_fail_memory(diag, "the plan's lists", sizeof *there->lists);
+}
+
+enum cb_status cb_work_find_packers(struct cb_work *work, struct cb_diag *diag) {
+  const struct cb_made *made = &work->made;
+  enum cb_status s = take_lists(work, diag);
+  if (!s) s = cb_packing_lists_find(work->there.lists, made->plan, made->assignment, diag);
+  return s ? s : find_kernels(work, made->plan->matrix_type, diag);
 }
 
 /* What it takes is compiling's time, not the analysis' which is under way. */
@@ -97,14 +114,15 @@ static enum cb_status find_set(void *user, const char *set, const struct cb_kern
   return s;
 }
 
-static enum cb_status survey(struct cb_work *work, struct cb_diag *diag) {
+/* `near`: nonzeros of matrices whose columns are brought to the host, too. */
+static enum cb_status survey(struct cb_work *work, int64_t near, struct cb_diag *diag) {
   const struct cb_request *request = &work->request;
   const struct cb_device *device = request->session->device;
   const struct cb_kernel_finder finder = {find_set, work};
   enum cb_status s = cb_device_enter(device, diag);
   if (s) return s;
-  s = has_room(work) ? cb_survey_run(&work->there.survey, &work->matrix.csr, &finder, &request->view,
-                                     CB_SURVEY_NEAR, diag)
+  s = has_room(work) ? cb_survey_run(&work->there.survey, &work->matrix.csr, &finder, &request->view, near,
+                                     diag)
                      : cb_fail(diag, CB_ERR_MEMORY, "it finds no room on the GPU beside the operator");
   cb_device_leave(device);
   return s;
@@ -112,7 +130,7 @@ static enum cb_status survey(struct cb_work *work, struct cb_diag *diag) {
 
 static enum cb_status plan_there(struct cb_work *work, const struct cb_options *options, struct cb_diag *diag) {
   struct cb_made *made = &work->made;
-  enum cb_status s = survey(work, diag);
+  enum cb_status s = survey(work, CB_SURVEY_NEAR, diag);
   if (!s)
     s = cb_plan_build(&made->plan, &made->assignment, &work->matrix.csr, &work->request.session->device->target,
                       options, diag);
@@ -184,10 +202,100 @@ void cb_work_use_contents(const struct cb_work *work, struct cb_image *image) {
 }
 
 struct cb_pack_source cb_work_pack_source(struct cb_work *work) {
-  return (struct cb_pack_source){.plan = work->made.plan,
-                                 .assignment = work->made.assignment,
-                                 .survey = &work->there.survey,
-                                 .kernels = work->there.kernels};
+  return (struct cb_pack_source){
+      .lists = work->there.lists, .survey = &work->there.survey, .kernels = work->there.kernels};
+}
+
+/* ---- lists in the cache's entry */
+
+/* An upload of so many bytes takes half a millisecond or longer; a survey and kernels a tenth, and what else is
+ * uploaded for them is to be no more than a quarter. */
+enum { WORTH_KEEPING = 1 << 20, WORTH_PACKING = 16 << 20, OF_SPARED = 4 };
+
+/* Whether the image, whose plan is there, has arrays that kernels could fill as well. */
+static int may_keep_lists(const struct cb_work *work, struct cb_packing_lists *lists) {
+  const struct cb_recipe *recipe;
+  const struct cb_made *made = &work->made;
+  return work->packed.keep && made->plan && made->assignment && is_simple(&work->request) &&
+         !cb_recipe_find(&recipe, made->plan->recipe, NULL) && recipe->is_packed &&
+         !cb_packing_lists_find(lists, made->plan, made->assignment, NULL);
+}
+
+/* That of the entry which is replaced by one with another kernel: all that is left of its data. */
+static int take_over(const struct cb_work *work, struct cb_cache_section *sections, int *count) {
+  const struct cb_cache_section *kept = cb_cache_section(&work->kept.entry, "packing");
+  if (kept) sections[(*count)++] = *kept;
+  return kept != NULL;
+}
+
+void cb_work_keep_lists(const struct cb_work *work, struct cb_cache_section *sections, int *count,
+                        unsigned char **bytes) {
+  const struct cb_image *image = &work->load.image;
+  struct cb_packing_lists *lists = cb_alloc(1, sizeof *lists);
+  *bytes = NULL;
+  if (lists && !take_over(work, sections, count) && may_keep_lists(work, lists)) {
+    const int64_t length = cb_packing_lists_bytes(lists, image), spared = cb_packing_lists_spare(lists, image);
+    const int wanted = work->request.context->keep == CB_KEEP_ALWAYS;
+    if (wanted || (spared >= WORTH_KEEPING && length <= spared / OF_SPARED)) *bytes = cb_alloc((size_t)length, 1);
+    if (*bytes) {
+      cb_packing_lists_write(*bytes, lists, image);
+      sections[(*count)++] = (struct cb_cache_section){"packing", *bytes, length};
+    }
+  }
+  cb_free(lists);
+}
+
+/* Bytes that the upload of the entry's data would bring. */
+static int64_t uploaded_bytes(const struct cb_cache_entry *entry) {
+  static const char *const tags[] = {"arrays", "map"};
+  int64_t bytes = 0;
+  for (size_t i = 0; i < sizeof tags / sizeof *tags; i++) {
+    const struct cb_cache_section *section = cb_cache_section(entry, tags[i]);
+    bytes += section ? section->length : 0;
+  }
+  return bytes;
+}
+
+static int lists_are_wanted(const struct cb_work *work, const struct cb_cache_section *section) {
+  const struct cb_request *request = &work->request;
+  const struct cb_image *image = &work->load.image;
+  const int specialises = image->tier == CB_TIER_FAMILY && cb_specialises(work, image->plan_ns); /* and is put again */
+  if (!section || !request->view.on_device || specialises || !can_survey(work)) return 0;
+  if (request->context->pack != CB_PACK_AUTO) return request->context->pack == CB_PACK_DEVICE;
+  if (!cb_image_has_arrays(image)) return is_long(work);
+  const int64_t spared = uploaded_bytes(&work->kept.entry) - section->length;
+  return spared >= WORTH_PACKING && section->length <= spared / OF_SPARED && cb_session_has_binaries(request->session);
+}
+
+static enum cb_status read_lists(struct cb_work *work, const struct cb_cache_section *section, struct cb_diag *diag) {
+  struct cb_there *there = &work->there;
+  const struct cb_image *image = &work->load.image;
+  there->contents = cb_calloc((size_t)image->arrays_count + 1, sizeof *there->contents);
+  if (!there->contents) return cb_fail_memory(diag, "packed arrays", 0);
+  enum cb_status s = take_lists(work, diag);
+  if (!s) s = cb_packing_lists_read(there->lists, there->contents, image, section, diag);
+  return s ? s : find_kernels(work, image->matrix_type, diag);
+}
+
+enum cb_status cb_work_use_lists(struct cb_work *work) {
+  const struct cb_cache_section *section = cb_cache_section(&work->kept.entry, "packing");
+  struct cb_image *image = &work->load.image;
+  struct cb_diag diag = {0};
+  if (!lists_are_wanted(work, section)) return CB_ERR_UNSUPPORTED;
+  enum cb_status s = survey(work, 0, &diag);
+  work->info.analysis_seconds += cb_work_lap(work);
+  if (!s) s = read_lists(work, section, &diag);
+  if (s) {
+    cb_work_give_up_device(work, diag.message);
+    return CB_ERR_UNSUPPORTED;
+  }
+  cb_work_use_contents(work, image);
+  for (int i = 0; i < image->ranges_count; i++) image->ranges[i].map.first_block = image->ranges[i].map.blocks = 0;
+  image->map = (struct cb_value_map){0};
+  work->there.is_used = 1;
+  work->matrix.pattern = image->pattern;
+  cb_log(work->request.context, "cache: kernels pack the arrays, by %.1f MB of lists", 1e-6 * (double)section->length);
+  return CB_OK;
 }
 
 /* ---- the end */
@@ -197,6 +305,7 @@ void cb_work_release_there(struct cb_work *work) {
   const struct cb_device *device = there->survey.kernels ? there->survey.kernels->device : NULL;
   cb_free(there->contents);
   cb_free(there->block);
+  cb_free(there->lists);
   if (device && !cb_device_enter(device, NULL)) {
     cb_survey_release(&there->survey);
     cb_device_leave(device);

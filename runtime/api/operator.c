@@ -172,14 +172,14 @@ static enum cb_status add_values(struct cb_shared *shared, const struct cb_opera
 
 /* Arrays filled by kernels, from the matrix on the device. */
 static enum cb_status fill_arrays(struct cb_device_packing *packing, const struct cb_loading *loading,
-                                  struct cb_diag *diag) {
+                                  enum cb_type matrix_type, struct cb_diag *diag) {
   const cb_device_ptr values = (cb_device_ptr)(uintptr_t)loading->values;
   int lost = 0;
   enum cb_status s = cb_device_packing_indices(packing, loading->pack, diag);
   if (!s) s = cb_device_packing_values(packing, values ? loading->value_type : CB_F64, values, NULL, diag);
   if (!s) s = cb_device_packing_lost(packing, &lost, diag); /* behind the kernels, in the same stream */
   if (!s) cb_survey_empty(loading->pack->survey);
-  return lost ? cb_fail_range(loading->pack->plan->matrix_type, diag) : s;
+  return lost ? cb_fail_range(matrix_type, diag) : s;
 }
 
 /* With the device's context current. */
@@ -189,7 +189,7 @@ static enum cb_status pack_there(struct cb_shared *shared, const struct cb_opera
   struct cb_device_packing *packing = NULL;
   const double start = cb_seconds();
   enum cb_status s = cb_device_packing_create(&packing, loading->pack, cb_operator_arrays(op), diag);
-  if (!s) s = fill_arrays(packing, loading, diag);
+  if (!s) s = fill_arrays(packing, loading, shared->image.matrix_type, diag);
   if (!s && loading->keep) s = cb_device_packing_prepare(packing, diag);
   if (!s && loading->keep)
     s = cb_updater_create_packing(&shared->updater, packing, device, shared->image.entries, diag);

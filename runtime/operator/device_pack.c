@@ -36,8 +36,6 @@ struct listed {
   cb_device_ptr to;
 };
 
-enum { MOST_LISTED = 4 };
-
 struct region {
   struct cb_pack_kernels kernels;
   struct numbers numbers;
@@ -46,7 +44,7 @@ struct region {
   int fields;
   cb_device_ptr elements[CB_MOST_FIELDS]; /* of each field */
   int listed_count;
-  struct listed listed[MOST_LISTED];
+  struct listed listed[CB_MOST_LISTED];
   cb_device_ptr values; /* the array of slots; 0: there is none */
   int values_number;    /* of that array */
 };
@@ -104,48 +102,39 @@ static enum cb_status put_lists(struct writer *writer, struct region *region, co
   return s;
 }
 
-/* What the kernels fill: the region's arrays, of which the first on the device has number `number`. */
-static void note_arrays(struct region *region, const struct cb_region *planned, const struct cb_region_work *work,
-                        const struct cb_pack_lists *described, const cb_device_ptr *arrays, int number) {
-  region->slots = planned->value_slots;
-  for (int a = 0; a < planned->arrays_count; a++) {
-    const struct cb_array *array = &planned->arrays[a];
-    const struct cb_contents *contents = &work->contents[a];
-    if (array->storage != CB_STORED) continue;
-    const cb_device_ptr there = arrays[number];
-    if (array->role == CB_ROLE_VALUES) region->values = there, region->values_number = number;
-    number++;
-    if (described->bytes_array && !strcmp(array->name, described->bytes_array)) region->lists.bytes = there;
-    if (array->role != CB_ROLE_INDEX || contents->of || contents->elements) continue;
-    if (contents->there) {
-      region->listed[region->listed_count++] =
-          (struct listed){contents->there, array->count, (int64_t)cb_type_size(array->type), there};
-      continue;
-    }
-    const int field = region->fields++;
-    region->elements[field] = there;
-    region->numbers.field[field].first = contents->slots.first;
-    region->numbers.field[field].count = contents->slots.count;
-    region->numbers.field[field].shift = contents->slots.shift;
-    region->numbers.field[field].mask = contents->slots.mask;
-    region->numbers.field[field].bytes = (int64_t)cb_type_size(array->type);
+/* What the kernels fill: the region's arrays. */
+static void note_arrays(struct region *region, const struct cb_packing_region *described, const cb_device_ptr *arrays) {
+  region->slots = described->slots;
+  region->values_number = described->values;
+  if (described->values >= 0) region->values = arrays[described->values];
+  if (described->filled >= 0) region->lists.bytes = arrays[described->filled];
+  for (int i = 0; i < described->listed_count; i++) {
+    const struct cb_packing_listed *listed = &described->listed[i];
+    region->listed[region->listed_count++] =
+        (struct listed){listed->list, listed->count, listed->width, arrays[listed->array]};
+  }
+  for (int i = 0; i < described->fields_count; i++) {
+    const struct cb_packing_field *field = &described->fields[i];
+    const int number = region->fields++;
+    region->elements[number] = arrays[field->array];
+    region->numbers.field[number].first = field->first;
+    region->numbers.field[number].count = field->count;
+    region->numbers.field[number].shift = field->shift;
+    region->numbers.field[number].mask = field->mask;
+    region->numbers.field[number].bytes = field->width;
   }
 }
 
 /* All that regions describe, and behind it the number of lost values. */
 static enum cb_status write_regions(struct cb_device_packing *packing, const struct cb_pack_source *source,
-                                    const struct cb_pack_lists *described, const cb_device_ptr *arrays,
-                                    struct writer *writer, struct cb_diag *diag) {
-  const struct cb_assignment *assignment = source->assignment;
+                                    const cb_device_ptr *arrays, struct writer *writer, struct cb_diag *diag) {
   enum cb_status s = CB_OK;
-  int number = 0;
   for (int r = 0; r < packing->count && !s; r++) {
-    const struct cb_region *planned = &source->plan->regions[r];
+    const struct cb_packing_region *described = &source->lists->regions[r];
     struct region *region = &packing->regions[r];
     region->kernels = source->kernels[r];
-    note_arrays(region, planned, &assignment->regions[r], &described[r], arrays, number);
-    s = put_lists(writer, region, &described[r], diag);
-    for (int a = 0; a < planned->arrays_count; a++) number += planned->arrays[a].storage == CB_STORED;
+    note_arrays(region, described, arrays);
+    s = put_lists(writer, region, &described->lists, diag);
   }
   return s ? s : put_bytes(writer, &(uint32_t){0}, sizeof(uint32_t), &packing->lost, diag);
 }
@@ -153,29 +142,23 @@ static enum cb_status write_regions(struct cb_device_packing *packing, const str
 static enum cb_status put_regions(struct cb_device_packing *packing, const struct cb_pack_source *source,
                                   const cb_device_ptr *arrays, struct cb_diag *diag) {
   enum { SMALL = 1 << 18 }; /* bytes that are as fast to copy on the host as one upload is to start */
-  const struct cb_assignment *assignment = source->assignment;
-  struct cb_pack_lists described[CB_MOST_PACKED];
-  memset(described, 0, sizeof described);
   int64_t bytes = CB_BLOB_ALIGN;
-  for (int r = 0; r < packing->count; r++) {
-    assignment->layouts[r]->describe(assignment->regions[r].state, &described[r]);
-    bytes += lists_bytes(&described[r]);
-  }
+  for (int r = 0; r < packing->count; r++) bytes += lists_bytes(&source->lists->regions[r].lists);
   enum cb_status s = cb_device_alloc(packing->device, &packing->lists, (size_t)bytes, "the plan's lists", diag);
   struct writer writer = {.device = packing->device, .at = packing->lists, .begin = packing->lists};
   packing->bytes += bytes;
   if (!s && bytes <= SMALL) writer.gathered = cb_calloc((size_t)bytes, 1);
   if (!s && bytes <= SMALL && !writer.gathered) s = cb_fail_memory(diag, "the plan's lists", (uint64_t)bytes);
-  if (!s) s = write_regions(packing, source, described, arrays, &writer, diag);
+  if (!s) s = write_regions(packing, source, arrays, &writer, diag);
   if (!s && writer.gathered)
     s = cb_device_upload(packing->device, packing->lists, writer.gathered, (size_t)bytes, "the plan's lists", diag);
   cb_free(writer.gathered);
   return s;
 }
 
-static void take_starts(struct cb_device_packing *packing, struct cb_survey *survey, int64_t rows) {
+static void take_starts(struct cb_device_packing *packing, struct cb_survey *survey) {
   packing->starts = cb_survey_starts(survey);
-  packing->bytes += (rows + 1) * (survey->wide ? 8 : 4);
+  packing->bytes += (survey->view.rows + 1) * (survey->wide ? 8 : 4);
   survey->starts = 0;
 }
 
@@ -189,16 +172,16 @@ static enum cb_status make_lost(struct cb_device_packing *packing, struct cb_dia
 enum cb_status cb_device_packing_create(struct cb_device_packing **out, const struct cb_pack_source *source,
                                         const cb_device_ptr *arrays, struct cb_diag *diag) {
   const struct cb_device *device = source->survey->kernels->device;
-  const int regions = source->plan->regions_count;
+  const int regions = source->lists->count;
   struct cb_device_packing *packing = cb_calloc(1, sizeof *packing);
   *out = NULL;
   if (!packing) return cb_fail_memory(diag, "a packing", sizeof *packing);
   packing->device = device;
   packing->count = regions;
-  packing->wide_numbers = source->assignment->wide;
+  packing->wide_numbers = source->lists->wide;
   packing->regions = cb_calloc((size_t)regions + 1, sizeof *packing->regions);
   enum cb_status s = packing->regions ? CB_OK : cb_fail_memory(diag, "a packing", 0);
-  if (!s) take_starts(packing, source->survey, source->plan->rows);
+  if (!s) take_starts(packing, source->survey);
   if (!s) s = put_regions(packing, source, arrays, diag);
   if (s) cb_device_packing_free(packing);
   else *out = packing;

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Packing on the device: kernels (templates/pack_NAME.cu.in, one for each layout that has cb_layout.describe) write the
  * index arrays whose elements belong to slots, and the values, into an operator's arrays, from a matrix in CSR on the
- * device and what the plan says of slices or tiles. The arrays are byte for byte what packing on the host gives.
+ * device and what the plan says of slices or tiles (packing_lists.h), or said when an entry of the cache was made. The
+ * arrays are byte for byte what packing on the host gives.
  *
  * A packing keeps what renewals of values need: the plan's lists and where rows begin. It does not keep columns.
  */
 #ifndef CBGEN_RUNTIME_OPERATOR_DEVICE_PACK_H
 #define CBGEN_RUNTIME_OPERATOR_DEVICE_PACK_H
 
-#include "analysis/plan/assignment.h"
 #include "runtime/operator/device_survey.h"
-
-enum { CB_MOST_PACKED = 16 }; /* regions */
+#include "runtime/operator/packing_lists.h"
 
 /* The kernels of one region. */
 struct cb_pack_kernels {
@@ -20,8 +19,7 @@ struct cb_pack_kernels {
 
 /* What a packing is made from. All but the kernels need only live until it is made and has filled the arrays. */
 struct cb_pack_source {
-  const struct cb_plan *plan;
-  const struct cb_assignment *assignment;
+  const struct cb_packing_lists *lists;
   struct cb_survey *survey;
   const struct cb_pack_kernels *kernels; /* one for each region */
 };

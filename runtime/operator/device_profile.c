@@ -95,14 +95,15 @@ static enum cb_status choose(struct cb_survey *survey, const struct cb_kernels *
 
 static enum cb_status choose_here(const struct cb_csr *csr, const struct cb_stretch *stretches, int64_t count,
                                   int64_t share, int32_t **columns, int64_t *chosen, struct cb_diag *diag) {
-  int64_t most = 0;
+  int64_t most = 0, found = 0;
   for (int64_t i = 0; i < count; i++) most += stretches[i].length;
   int32_t *all = cb_alloc((size_t)most + 1, sizeof *all);
   if (!all) return cb_fail_memory(diag, "columns", (uint64_t)most * sizeof *all);
   for (int64_t i = 0; i < count; i++)
     for (int64_t k = stretches[i].begin; k < stretches[i].begin + stretches[i].length; k++)
-      if (cb_choice_has_column(share, csr->col_idx[k])) all[(*chosen)++] = csr->col_idx[k];
+      all[found] = csr->col_idx[k], found += cb_choice_has_column(share, csr->col_idx[k]);
   *columns = all;
+  *chosen = found;
   return CB_OK;
 }
 

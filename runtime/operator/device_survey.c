@@ -384,7 +384,9 @@ static enum cb_status bring_all(struct cb_survey *survey, struct cb_diag *diag) 
   if (s) return s;
   survey->near = *survey->csr;
   survey->near.remote = NULL;
-  return bring_columns(survey, diag);
+  s = bring_columns(survey, diag);
+  if (!s) survey->remote.near = &survey->near;
+  return s;
 }
 
 static enum cb_status within(struct cb_survey *survey,

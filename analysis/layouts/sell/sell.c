@@ -92,10 +92,11 @@ static void set_slices(struct state *state) {
   state->local_rows = state->slices * (LANES / state->lanes);
 }
 
-/* Which nonzero of its local row a lane (of the local row's `lanes`) meets in a step. */
-static int64_t nonzero_at(const struct state *state, int64_t step, int64_t lane, int64_t lanes) {
+/* Which nonzero of its local row the first of its `lanes` meets in a step; the next lane meets that which is `vector`
+ * further on. */
+static int64_t nonzero_at(const struct state *state, int64_t step, int64_t lanes) {
   const int64_t vector = state->vector;
-  return (step / vector * lanes + lane) * vector + step % vector;
+  return step / vector * lanes * vector + step % vector;
 }
 
 /* Lanes per row: as many as it takes to give each multiprocessor 1024 threads, but two nonzeros for each at least;
@@ -448,11 +449,10 @@ static void visit_sectors(const void *user, int64_t thread_block, struct cb_sect
     }
     for (int64_t step = 0; step < state->first_step[slice + 1] - state->first_step[slice]; step++) {
       cb_sector_load(sink);
+      const int64_t first_lane = nonzero_at(state, step, lanes), behind = first_lane + lanes * state->vector;
       for (int64_t i = 0; i < rows; i++)
-        for (int64_t lane = 0; lane < lanes; lane++) {
-          const int64_t k = nonzero_at(state, step, lane, lanes);
-          if (k < length[i]) cb_sector_ask(sink, columns[i][k]);
-        }
+        for (int64_t k = first_lane; k < cb_smaller(behind, length[i]); k += state->vector)
+          cb_sector_ask(sink, columns[i][k]);
     }
   }
 }
