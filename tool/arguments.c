@@ -195,8 +195,8 @@ static enum cb_status set_program_form(struct cb_call *call, const char *value, 
   struct cb_program_form form;
   if (!cb_program_form_find(&form, value))
     return cb_fail(diag, CB_ERR_ARGUMENT,
-                   "'--program-form=%s': it takes grid, cluster, block or graph, each with '+steps', all but graph with "
-                   "'+resident' and '+pipelined', and grid with '+matrix'", value);
+                   "'--program-form=%s': it takes grid, cluster, block or graph, each with '+steps' and '+pipelined', "
+                   "all but graph with '+resident', and grid with '+matrix'", value);
   call->program_form = value;
   return CB_OK;
 }

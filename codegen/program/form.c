@@ -59,7 +59,7 @@ int cb_program_form_find(struct cb_program_form *form, const char *name) {
   for (int i = 0; i < CB_PROGRAM_FORMS; i++) {
     form->kind = (enum cb_form_kind)i;
     if (strlen(cb_program_form_names[i]) == length && !strncmp(name, cb_program_form_names[i], length))
-      return i == CB_PROGRAM_GRID || (!form->near && (i != CB_PROGRAM_GRAPH || (!form->resident && !form->pipelined)));
+      return i == CB_PROGRAM_GRID || (!form->near && (i != CB_PROGRAM_GRAPH || !form->resident));
   }
   return 0;
 }

@@ -127,7 +127,8 @@ struct cb_program {
                                * the matrix is square */
   const struct cb_program *staged; /* the same method for the form "graph", where that has other steps; else NULL */
   int is_real;            /* it is not for complex numbers */
-  const struct cb_program *pipelined; /* the same method with fewer meetings, for other forms; NULL: there is none */
+  const struct cb_program *pipelined; /* the same method with fewer meetings; NULL: there is none */
+  int is_bound; /* what it tells of residuals is a bound: chosen by name alone */
   int blocks_per_sm;      /* as many thread blocks as steps have registers for; 0: the usual number */
   struct cb_section sections[CB_MOST_SECTIONS];
   int sections_count;

@@ -195,8 +195,9 @@ static void add_step(struct writer *writer, struct pieces *pieces, int section, 
   case CB_STEP_CALL:
     end_piece(writer, pieces, section, &(struct piece){.begins = CALLS, .from = step->from, .to = step->to});
     break;
-  case CB_STEP_SWAP: /* of programs for other forms */
-    writer->base.status = cb_fail(writer->base.diag, CB_ERR_INTERNAL, "vectors change places in form 'graph'");
+  case CB_STEP_SWAP: /* which kernels do not know of that have these vectors as parameters */
+    writer->base.status = cb_fail(writer->base.diag, CB_ERR_UNSUPPORTED,
+                                  "method '%s' has no program form 'graph' with '+pipelined'", program->name);
     break;
   case CB_STEP_COUNT: cb_text_add_string(current(pieces), "      iterations++;\n"); break;
   case CB_STEP_MOST:
