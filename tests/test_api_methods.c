@@ -361,8 +361,9 @@ static void check_ranks(const struct bed *bed, const cbgen_outcome *outcome, con
 
 /* In every form; with one pass changes are bounds of those with two, at most twice as large, and the first is the same. */
 static void pagerank_ranks(void **state) {
-  static const char *const forms[] = {NULL, "graph", "grid+pipelined", "block+pipelined", "graph+pipelined"};
-  enum { FORMS = sizeof forms / sizeof *forms, ONE_PASS = 2 };
+  static const char *const forms[] = {NULL, "graph", "graph+sums", "grid+pipelined", "block+pipelined", "graph+pipelined",
+                                      "graph+pipelined+sums"};
+  enum { FORMS = sizeof forms / sizeof *forms, ONE_PASS = 3 };
   (void)state;
   for (int scaled = 0; scaled < 2; scaled++) {
     double degree[PAGES], changes[200], expected[200];

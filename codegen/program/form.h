@@ -15,8 +15,8 @@ struct cb_program_size {
 };
 
 /* The form of that name; behind it "+steps" for one whose vectors are made before products, "+pipelined" for fewer
- * meetings; but of a graph "+resident" for vectors in shared memory; and of a grid "+matrix" for a matrix in shared
- * memory. 0: there is none. */
+ * meetings; but of a graph "+resident" for vectors in shared memory; of a grid "+matrix" for a matrix in shared memory; and
+ * of a graph "+sums" for sums in products. 0: there is none. */
 int cb_program_form_find(struct cb_program_form *form, const char *name);
 
 /* Clusters come with sm_90. */

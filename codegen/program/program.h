@@ -205,6 +205,7 @@ struct cb_program_form {
   int in_steps; /* vectors are made before a product, never in it */
   int resident; /* vectors lie in shared memory (resident.h, kept.h); a cluster then has `blocks` */
   int pipelined; /* the program is that with fewer meetings */
+  int sums;      /* of a graph: sums behind a product are added up where it commits rows */
   int near;      /* what a grid's thread blocks read of the matrix lies in shared memory, too (near.h) */
   int64_t room; /* of which a thread block may have so many bytes, or all of a grid on one multiprocessor */
   int multiprocessors; /* of the GPU, for such a grid */

@@ -10,6 +10,7 @@
 #include "base/integers.h"
 #include "base/memory.h"
 #include "codegen/expand.h"
+#include "codegen/program/reads.h"
 #include "codegen/program/writer.h"
 #include "codegen/source.h"
 
@@ -42,11 +43,13 @@ struct writer {
   struct cb_stages_plan *plan;
   struct cb_program_sizes sizes;
   struct pieces sections[CB_MOST_SECTIONS], before[CB_MOST_SECTIONS];
+  int boards[CB_MOST_SECTIONS]; /* where on the board the sums are that begin a section's steps */
   struct cb_text stages; /* all kernels */
   struct cb_text open;   /* the pieces of the one that is being made */
   int arrives;           /* it comes behind a product */
   int open_pieces;       /* how many those are */
-  int fused;             /* the section whose product's commit can execute what its only piece does; -1: none */
+  int fused;             /* the section whose product's commit can execute what its first piece does; -1: none */
+  int joined;            /* the fusion whose sums begin the second one, if that has nothing but scalars; -1: none */
   int acts, stages_count;
   int state;             /* that the next stage reads */
   int most_sums;
@@ -228,6 +231,7 @@ static void make_section(struct writer *writer, int number) {
     before->list[0].next = number_of(number, 0);
   }
   begin_piece(writer, pieces, &(struct piece){.begins = FOLLOWS});
+  writer->boards[number] = writer->plan->sums;
   if (section->sums) add_rows(writer, pieces, number, section->sums, "rows");
   for (int k = 0; k < CB_MOST_STEPS && section->steps[k].kind && !writer->base.status; k++)
     add_step(writer, pieces, number, &section->steps[k]);
@@ -310,10 +314,8 @@ static int committed_steps(struct writer *writer, const struct cb_section *secti
   return count;
 }
 
-/* Whether there is a step for the commit, and all behind it are of scalars. */
-static int is_fusable(struct writer *writer, const struct cb_section *section) {
-  if (!section->from || section->sums || section->heads || cb_type_is_complex(writer->base.sum)) return 0;
-  const int first = committed_steps(writer, section);
+/* Whether steps from that on are of scalars alone. */
+static int has_scalars_from(const struct cb_section *section, int first) {
   for (int k = first; k < CB_MOST_STEPS; k++)
     switch (section->steps[k].kind) {
     case CB_STEP_ROWS:
@@ -323,17 +325,46 @@ static int is_fusable(struct writer *writer, const struct cb_section *section) {
     case CB_STEP_SWAP: return 0;
     default: break;
     }
-  return first > 0;
+  return 1;
 }
 
-/* The stage that closes, and the product before it. */
+/* How many sums a section has that begin its steps; 0: none that the product's commit can take. */
+static int committed_sums(struct writer *writer, const struct cb_section *section) {
+  struct cb_statements *statements = section->sums ? cb_writer_parse(&writer->base, section->sums) : NULL;
+  int sums = cb_writer_sums(statements);
+  for (int i = 0; statements && i < statements->names_count; i++)
+    if (cb_name_is_written(&statements->names[i]) && !strcmp(statements->names[i].name, section->from)) sums = 0;
+  cb_free(statements);
+  return sums;
+}
+
+/* Whether there are sums for the commit; or a step, and all behind it are of scalars. */
+static int is_fusable(struct writer *writer, const struct cb_section *section) {
+  if (!section->from || section->heads || cb_type_is_complex(writer->base.sum)) return 0;
+  if (section->sums) return !writer->base.program->columns && committed_sums(writer, section) > 0;
+  const int first = committed_steps(writer, section);
+  return first > 0 && has_scalars_from(section, first);
+}
+
+/* The stage that closes, and the product before it. With sums those of the body alone. */
 static void note_fusion(struct writer *writer) {
   const struct cb_program *program = writer->base.program;
   struct cb_stages_plan *plan = writer->plan;
+  const int joined = writer->joined;
+  writer->joined = -1;
+  if (joined >= 0 && writer->open_pieces == 1) plan->fusions[joined].stages = 2;
   if (writer->fused < 0 || writer->open_pieces != 1 || plan->fusions_count == CB_MOST_FUSIONS) return;
+  const struct cb_section *section = &program->sections[writer->fused];
   for (int i = 0; i < program->sections_count; i++)
-    if (program->sections[i].times > program->sections[writer->fused].times) return;
-  plan->fusions[plan->fusions_count++] = (struct cb_fusion){writer->acts - 1, writer->fused};
+    if (program->sections[i].times > section->times) return;
+  struct cb_fusion fusion = {.act = writer->acts - 1, .section = writer->fused, .stages = 1};
+  if (section->sums) {
+    if (!plan->begin || plan->body) return;
+    fusion.sums = committed_sums(writer, section);
+    fusion.board = writer->boards[writer->fused];
+    if (has_scalars_from(section, 0)) writer->joined = plan->fusions_count;
+  }
+  plan->fusions[plan->fusions_count++] = fusion;
 }
 
 /* The stage that is being made, if it has any pieces. It writes a struct of the state that no other does. */
@@ -761,7 +792,8 @@ static void begin_writer(struct writer *writer, const struct cb_program *program
   *writer = (struct writer){.base = {.program = program, .vector = vector, .sum = sum, .diag = diag},
                             .plan = plan,
                             .sizes = *sizes,
-                            .fused = -1};
+                            .fused = -1,
+                            .joined = -1};
 }
 
 enum cb_status cb_stages_text(struct cb_text *text, struct cb_stages_plan *plan, const struct cb_program *program,
@@ -834,11 +866,12 @@ static void add_fusion_scalars(struct writer *writer, struct cb_fusion_text *fus
   }
 }
 
-static void add_fusion_rows(struct writer *writer, struct cb_fusion_text *fusion, const struct cb_step *step) {
+static void add_fusion_rows(struct writer *writer, struct cb_fusion_text *fusion, const char *of_rows) {
   const struct cb_statement_types types = {writer->base.vector, writer->base.sum};
   struct cb_row_text row = cb_writer_row(&types);
-  struct cb_statements *statements = cb_writer_parse(&writer->base, step->text);
+  struct cb_statements *statements = cb_writer_parse(&writer->base, of_rows);
   if (!statements) return;
+  row.user = "terms";
   row.indent = "    ";
   row.scalars = "step.";
   row.at_hand = fusion->to;
@@ -851,22 +884,39 @@ static void add_fusion_rows(struct writer *writer, struct cb_fusion_text *fusion
   cb_free(statements);
 }
 
+/* What begins a section's steps: the sums' statements; and in what is one with them, their results. */
+static void add_fusion_sums(struct writer *writer, struct cb_fusion_text *fusion, const struct cb_section *section,
+                            struct pieces *tail) {
+  struct cb_statements *statements = cb_writer_parse(&writer->base, section->sums);
+  if (!statements) return;
+  if (cb_product_is_remade(section, statements)) fusion->stores_product = 0;
+  add_fusion_rows(writer, fusion, section->sums);
+  if (!fusion->joined) cb_text_add(current(tail), "%s\n", cb_writer_results(&writer->base, statements, "      ", "sums"));
+  cb_free(statements);
+}
+
 /* The statements of rows, then what one thread does. */
-static void write_fusion(struct writer *writer, struct cb_fusion_text *fusion, int section) {
+static void write_fusion(struct writer *writer, struct cb_fusion_text *fusion, const struct cb_fusion *planned) {
   const struct cb_program *program = writer->base.program;
+  const int section = planned->section;
   const struct cb_section *own = &program->sections[section];
-  const int rows = committed_steps(writer, own);
+  const int rows = own->sums ? 0 : committed_steps(writer, own);
   int seen[CB_MOST_SECTIONS] = {0};
   struct pieces tail = {0};
   fusion->from = own->from;
   fusion->to = own->to;
   fusion->entry = number_of(section, 0);
-  fusion->next = writer->sections[section].list[0].next;
+  fusion->next = writer->sections[section].list[planned->stages - 1].next;
   fusion->stores_product = is_read_from(program, section, rows, own->to, seen);
+  fusion->sums = planned->sums;
+  fusion->board = planned->board;
+  fusion->joined = planned->sums > 0 && planned->stages == 1;
   add_structs(writer, &fusion->structs);
-  for (int k = 0; k < rows; k++) add_fusion_rows(writer, fusion, &own->steps[k]);
+  for (int k = 0; k < rows; k++) add_fusion_rows(writer, fusion, own->steps[k].text);
   begin_piece(writer, &tail, &(struct piece){.begins = FOLLOWS});
-  for (int k = rows; k < CB_MOST_STEPS && own->steps[k].kind; k++) add_step(writer, &tail, section, &own->steps[k]);
+  if (own->sums) add_fusion_sums(writer, fusion, own, &tail);
+  for (int k = rows; k < CB_MOST_STEPS && own->steps[k].kind && !fusion->joined; k++)
+    add_step(writer, &tail, section, &own->steps[k]);
   cb_text_add_string(&fusion->tail, cb_text_string(current(&tail)));
   cb_text_add_string(&fusion->loads, loads_text(writer, cb_text_string(&fusion->tail)));
   for (int i = 0; i < writer->base.scalars_count; i++)
@@ -886,7 +936,7 @@ enum cb_status cb_stages_fusion(struct cb_fusion_text *fusion, const struct cb_p
   if (!writer) return cb_fail_memory(diag, "stages", sizeof *writer);
   begin_writer(writer, program, vector, sum, &sizes, &plan, diag);
   write(writer, &rest, first_of_body(program));
-  if (!writer->base.status && number < plan.fusions_count) write_fusion(writer, fusion, plan.fusions[number].section);
+  if (!writer->base.status && number < plan.fusions_count) write_fusion(writer, fusion, &plan.fusions[number]);
   enum cb_status s = writer->base.status;
   const int failed = rest.failed | writer->base.arena.failed | fusion->structs.failed | fusion->members.failed |
                      fusion->values.failed | fusion->statements.failed | fusion->loads.failed | fusion->tail.failed |

@@ -32,10 +32,13 @@ enum cb_act_kind {
   CB_ACT_CALL     /* the caller's preconditioner: to = its of from */
 };
 
-/* A product and the stage behind it, which are the acts `act` and the next: one where the product's kernels commit
- * rows by the section's statements (fused.h). */
+/* A product and the stages behind it, from act `act` on: one where the product's kernels commit rows by the section's
+ * statements (fused.h). Those with sums join them in another order than stages do. */
 struct cb_fusion {
   int act, section;
+  int stages; /* 1, or 2: with sums also that which begins with them, as it has nothing but scalars */
+  int sums;   /* how many the statements have */
+  int board;  /* where the next stage expects them, if it is one of its own */
 };
 
 enum cb_act_product { CB_OF_MATRIX, CB_OF_TRANSPOSED, CB_WITH_HEADS /* of split values */ };
@@ -91,6 +94,8 @@ struct cb_fusion_text {
   struct cb_text structs, members, values, statements, loads, tail, stores;
   const char *from, *to; /* vectors */
   int entry, next;       /* pieces: that which this is, and what follows */
+  int sums, board;       /* as the plan's fusion has them; */
+  int joined;            /* for another stage */
   int reads_product;     /* statements read the product's row */
   int stores_product;    /* and others read it later */
 };

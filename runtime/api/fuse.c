@@ -10,7 +10,8 @@ static int is_whole(const struct cb_fused *fused) {
 }
 
 /* What spills although its operator's kernels do not is no gain. */
-static struct cb_fused *fuse(const struct cbgen_operator *op, const struct cb_program *program, int number) {
+static struct cb_fused *fuse(const struct cbgen_operator *op, const struct cb_program *program,
+                             const struct cb_stages_plan *plan, int number) {
   struct cb_shared *shared = op->shared;
   struct cb_image image = *cb_shared_image(shared);
   const struct cb_device *device = shared->session->device;
@@ -22,7 +23,7 @@ static struct cb_fused *fuse(const struct cbgen_operator *op, const struct cb_pr
   enum cb_status s = cb_solver_fused_text(&text, &image, program, number, NULL);
   if (!s) s = cb_program_binary(shared, &text, 0, &compiled, NULL);
   if (!s && !cb_device_enter(device, NULL)) {
-    s = cb_fused_load(&fused, device, op->op, &image, compiled.cubin, NULL);
+    s = cb_fused_load(&fused, device, op->op, &image, &plan->fusions[number], compiled.cubin, NULL);
     if (!s && !is_whole(fused)) {
       cb_fused_free(fused);
       fused = NULL;
@@ -35,9 +36,10 @@ static struct cb_fused *fuse(const struct cbgen_operator *op, const struct cb_pr
 }
 
 void cb_stages_fuse(struct cb_fused **fused, const struct cbgen_operator *op, const struct cbgen_operator *transposed,
-                    const struct cb_program *program, const struct cb_stages_plan *plan) {
+                    const struct cb_program *program, const struct cb_stages_plan *plan, int with_sums) {
   for (int i = 0; i < plan->fusions_count; i++) {
+    if (plan->fusions[i].sums && !with_sums) continue;
     const struct cbgen_operator *own = plan->acts[plan->fusions[i].act].number == CB_OF_TRANSPOSED ? transposed : op;
-    if (own) fused[i] = fuse(own, program, i);
+    if (own) fused[i] = fuse(own, program, plan, i);
   }
 }

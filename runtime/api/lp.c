@@ -127,7 +127,7 @@ static enum cb_status build(cbgen_lp *lp, struct cb_diag *diag) {
   if (!s) s = cb_stages_binary(lp->a->shared, &text, &compiled, diag);
   parts.plan = &plan;
   parts.cubin = compiled.cubin;
-  if (!s) cb_stages_fuse(parts.fused, lp->a, lp->transposed, lp->program, &plan);
+  if (!s) cb_stages_fuse(parts.fused, lp->a, lp->transposed, lp->program, &plan, 0);
   if (!s) s = cb_staged_load(&lp->staged, &parts, diag);
   cb_compiled_release(&compiled);
   cb_text_release(&text);

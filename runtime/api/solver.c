@@ -213,7 +213,7 @@ static enum cb_status choose_form(const cbgen_solver *solver, const struct cb_pr
   if (!cb_program_form_find(form, name ? name : cb_program_form_names[CB_PROGRAM_GRID]))
     return cb_fail(diag, CB_ERR_ARGUMENT,
                    "there is no program form '%.60s'; there are grid, cluster, block and graph, each with '+steps' and "
-                   "'+pipelined', all but graph with '+resident', and grid with '+matrix'", name);
+                   "'+pipelined', all but graph with '+resident', grid with '+matrix' and graph with '+sums'", name);
   form->blocks = blocks;
   if (!cb_program_form_exists(form->kind, size->target))
     return cb_fail(diag, CB_ERR_UNSUPPORTED, "program form 'cluster' needs sm_90 or later; this GPU is %s",
@@ -344,11 +344,12 @@ enum cb_status cb_stages_binary(const struct cb_shared *shared, const struct cb_
 }
 
 /* What a method is in several kernels. */
-static enum cb_status find_staged(const cbgen_solver *solver, const struct cb_program **program, struct cb_diag *diag) {
-  struct cb_program_form form = {0};
-  if (solver->options.program_form) cb_program_form_find(&form, solver->options.program_form);
-  const enum cb_status s = cb_program_in_form(program, solver->program, &form, diag);
-  if (!s && !form.pipelined && solver->program->staged) *program = solver->program->staged;
+static enum cb_status find_staged(const cbgen_solver *solver, const struct cb_program **program,
+                                  struct cb_program_form *form, struct cb_diag *diag) {
+  *form = (struct cb_program_form){0};
+  if (solver->options.program_form) cb_program_form_find(form, solver->options.program_form);
+  const enum cb_status s = cb_program_in_form(program, solver->program, form, diag);
+  if (!s && !form->pipelined && solver->program->staged) *program = solver->program->staged;
   return s;
 }
 
@@ -376,14 +377,15 @@ static enum cb_status build_staged(cbgen_solver *solver, struct cb_diag *diag) {
   if (solver->options.thread_blocks)
     return cb_fail(diag, CB_ERR_ARGUMENT, "program form 'graph' takes no 'thread_blocks'");
   cb_text_release(&solver->source);
-  enum cb_status s = find_staged(solver, &solver->several, diag);
+  struct cb_program_form form;
+  enum cb_status s = find_staged(solver, &solver->several, &form, diag);
   if (s) return s;
   struct cb_staged_parts parts = staged_parts(solver);
   s = cb_stages_text(&solver->source, &solver->plan, parts.program, info->vector_type, info->sum_type,
                                     &sizes, diag);
   if (!s) s = cb_stages_binary(solver->op->shared, &solver->source, &compiled, diag);
   parts.cubin = compiled.cubin;
-  if (!s) cb_stages_fuse(parts.fused, solver->op, NULL, parts.program, &solver->plan);
+  if (!s) cb_stages_fuse(parts.fused, solver->op, NULL, parts.program, &solver->plan, form.sums);
   if (!s) s = cb_staged_load(&solver->staged, &parts, diag);
   cb_compiled_release(&compiled);
   return s;
