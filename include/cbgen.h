@@ -750,6 +750,8 @@ typedef struct cbgen_lp_options {
   cbgen_lp_result *result;   /* receives the result; NULL: memory of the solver's */
   double certificate_tolerance; /* of a certificate that there is no solution, what it lacks against what it is worth:
                               * cbgen_lp_solve; 0: 1e-8, or 1e-3 with sums of float; below 0: none is looked for */
+  const char *program_form;  /* "graph"; or "grid": of each 64 iterations those that look for no end are one kernel, which
+                              * takes both operators' specialised ones, of one launch each. NULL: "graph" */
 } cbgen_lp_options;
 
 /* A linear program beside its matrix: vectors of the operator's vector type in device memory. Bounds may be infinite;
@@ -775,7 +777,7 @@ CBGEN_API cbgen_status cbgen_lp_create(cbgen_operator *a, cbgen_operator *transp
 
 /* Another solver with the same kernels and vectors of its own, for solutions on another stream at the same time:
  * nothing is compiled. `options` NULL: those of the solver, but for `result`, which is NULL; else all of them anew, of
- * which whether there are scales must be the solver's. On failure *clone is NULL, and the solver has the message. */
+ * which `program_form`, and whether there are scales, must be the solver's. On failure *clone is NULL, and the solver has the message. */
 CBGEN_API cbgen_status cbgen_lp_clone(cbgen_lp *lp, const cbgen_lp_options *options, cbgen_lp **clone);
 CBGEN_API void cbgen_lp_free(cbgen_lp *lp); /* NULL is accepted; no solution of its may be running */
 
@@ -801,7 +803,7 @@ CBGEN_API cbgen_status cbgen_lp_solve(cbgen_lp *lp, const cbgen_lp_problem *prob
 /* Waits for the stream of the last solution and copies its result. */
 CBGEN_API cbgen_status cbgen_lp_outcome(cbgen_lp *lp, cbgen_lp_result *result);
 
-/* "graph", or "host" where the driver is older than CUDA 12.4. "" for NULL. */
+/* "graph" or "grid", as it was asked for, or "host" where the driver is older than CUDA 12.4. "" for NULL. */
 CBGEN_API const char *cbgen_lp_form(const cbgen_lp *lp);
 
 /* What went wrong in the last call that failed with this solver. */

@@ -78,6 +78,7 @@ static void layouts_are_summed_in_products(void **state) {
                {"dense_row,n=2500,row=7", "recipe=sell", 1},
                {"dense_row,n=2500,row=7", "recipe=merge merge-piece=512", 1},
                {"dense_row,n=1500,row=7", "recipe=hot hot-columns=40", 1},
+               {"dense_row,n=1500,row=7", "recipe=sell-long long-row=64", 1},
                {"dense_row,n=1500,row=7", "recipe=cb unit-budget=256", 0}};
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -108,10 +109,29 @@ static void breakdowns_end_solutions(void **state) {
   release(&bed);
 }
 
+/* The second half of a body passes by where the first one ends the solution. */
+static void solutions_end_within_a_body(void **state) {
+  struct bed bed = special_bed_of("random,rows=200,cols=200,density=0.03", SYMMETRIC, "recipe=sell");
+  (void)state;
+  for (int most = 2; most < 6; most++) {
+    const cbgen_solver_options options = {
+        .struct_size = sizeof options, .program_form = "graph+pipelined+sums", .max_iterations = most, .damping = 0.5};
+    double b[200];
+    for (int i = 0; i < 200; i++) b[i] = 1;
+    assert_true(app_put(bed.b_there, b, sizeof b));
+    start_from(&bed, 0.25);
+    const cbgen_outcome outcome = solved(&bed, "pagerank", &options);
+    assert_int_equal(outcome.reason, CBGEN_REASON_ITERATIONS);
+    assert_int_equal(outcome.iterations, most);
+  }
+  release(&bed);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(methods_have_fewer_kernels, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(layouts_are_summed_in_products, open_fake, check_fake),
+      cmocka_unit_test_setup_teardown(solutions_end_within_a_body, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(breakdowns_end_solutions, open_fake, check_fake),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

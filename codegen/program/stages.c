@@ -863,6 +863,7 @@ static void add_fusion_scalars(struct writer *writer, struct cb_fusion_text *fus
     if (statements->names[i].kind != CB_NAME_SCALAR || has_variable(cb_text_string(&fusion->members), name)) continue;
     cb_text_add(&fusion->members, "  sum_t %s_;\n", name);
     cb_text_add(&fusion->values, ", %s->%s_", cb_writer_has(parameters, name) ? "given" : "from", name);
+    cb_text_add(&fusion->locals, ", %s_", name);
   }
 }
 
@@ -895,6 +896,13 @@ static void add_fusion_sums(struct writer *writer, struct cb_fusion_text *fusion
   cb_free(statements);
 }
 
+/* Scalars that this text names. */
+static void add_fusion_stores(struct writer *writer, struct cb_text *stores, const char *tail) {
+  for (int i = 0; i < writer->base.scalars_count; i++)
+    if (has_variable(tail, writer->base.scalars[i]))
+      cb_text_add(stores, "    to->%s_ = %s_;\n", writer->base.scalars[i], writer->base.scalars[i]);
+}
+
 /* The statements of rows, then what one thread does. */
 static void write_fusion(struct writer *writer, struct cb_fusion_text *fusion, const struct cb_fusion *planned) {
   const struct cb_program *program = writer->base.program;
@@ -919,41 +927,111 @@ static void write_fusion(struct writer *writer, struct cb_fusion_text *fusion, c
     add_step(writer, &tail, section, &own->steps[k]);
   cb_text_add_string(&fusion->tail, cb_text_string(current(&tail)));
   cb_text_add_string(&fusion->loads, loads_text(writer, cb_text_string(&fusion->tail)));
-  for (int i = 0; i < writer->base.scalars_count; i++)
-    if (has_variable(cb_text_string(&fusion->tail), writer->base.scalars[i]))
-      cb_text_add(&fusion->stores, "    to->%s_ = %s_;\n", writer->base.scalars[i], writer->base.scalars[i]);
+  add_fusion_stores(writer, &fusion->stores, cb_text_string(&fusion->tail));
   fusion->tail.failed |= tail.list[0].text.failed;
   cb_text_release(&tail.list[0].text);
 }
 
+static int has_failed(const struct cb_fusion_text *fusion) {
+  return fusion->structs.failed | fusion->members.failed | fusion->values.failed | fusion->locals.failed |
+         fusion->statements.failed | fusion->loads.failed | fusion->tail.failed | fusion->stores.failed;
+}
+
+/* What both are written by: the whole, from which they take what they want. */
+struct of_plan {
+  struct writer *writer;
+  struct cb_stages_plan plan;
+  struct cb_text rest;
+};
+
+static enum cb_status begin_of_plan(struct of_plan *of, const struct cb_program *program, enum cb_type vector,
+                                    enum cb_type sum, struct cb_diag *diag) {
+  const struct cb_program_sizes sizes = {1, 2}; /* no fusion depends on them */
+  *of = (struct of_plan){.writer = cb_calloc(1, sizeof *of->writer)};
+  if (!of->writer) return cb_fail_memory(diag, "stages", sizeof *of->writer);
+  begin_writer(of->writer, program, vector, sum, &sizes, &of->plan, diag);
+  write(of->writer, &of->rest, first_of_body(program));
+  return of->writer->base.status;
+}
+
+static enum cb_status end_of_plan(struct of_plan *of, enum cb_status s, int failed, struct cb_diag *diag) {
+  if (!of->writer) return s;
+  if (!s) s = of->writer->base.status;
+  if (!s && (failed || of->rest.failed || of->writer->base.arena.failed)) s = cb_fail_memory(diag, "stages' text", 0);
+  cb_text_release(&of->rest);
+  release(of->writer);
+  cb_free(of->writer);
+  return s;
+}
+
 enum cb_status cb_stages_fusion(struct cb_fusion_text *fusion, const struct cb_program *program, enum cb_type vector,
                                 enum cb_type sum, int number, struct cb_diag *diag) {
-  const struct cb_program_sizes sizes = {1, 2}; /* no fusion depends on them */
-  struct writer *writer = cb_calloc(1, sizeof *writer);
-  struct cb_stages_plan plan = {0};
-  struct cb_text rest = {0};
+  struct of_plan of;
   *fusion = (struct cb_fusion_text){0};
-  if (!writer) return cb_fail_memory(diag, "stages", sizeof *writer);
-  begin_writer(writer, program, vector, sum, &sizes, &plan, diag);
-  write(writer, &rest, first_of_body(program));
-  if (!writer->base.status && number < plan.fusions_count) write_fusion(writer, fusion, &plan.fusions[number]);
-  enum cb_status s = writer->base.status;
-  const int failed = rest.failed | writer->base.arena.failed | fusion->structs.failed | fusion->members.failed |
-                     fusion->values.failed | fusion->statements.failed | fusion->loads.failed | fusion->tail.failed |
-                     fusion->stores.failed;
-  if (!s && failed) s = cb_fail_memory(diag, "stages' text", 0);
-  cb_text_release(&rest);
-  release(writer);
-  cb_free(writer);
-  return s;
+  const enum cb_status s = begin_of_plan(&of, program, vector, sum, diag);
+  if (!s && number < of.plan.fusions_count) write_fusion(of.writer, fusion, &of.plan.fusions[number]);
+  return end_of_plan(&of, s, has_failed(fusion), diag);
 }
 
 void cb_fusion_text_release(struct cb_fusion_text *fusion) {
   cb_text_release(&fusion->structs);
   cb_text_release(&fusion->members);
   cb_text_release(&fusion->values);
+  cb_text_release(&fusion->locals);
   cb_text_release(&fusion->statements);
   cb_text_release(&fusion->loads);
   cb_text_release(&fusion->tail);
   cb_text_release(&fusion->stores);
+}
+
+/* ---- a group */
+
+int cb_stages_group(const struct cb_stages_plan *plan, int group, int *first) {
+  const struct cb_group *own = &plan->groups[group];
+  int count = 0, act = own->first;
+  for (int i = 0; i < plan->fusions_count; i++) {
+    const struct cb_fusion *fusion = &plan->fusions[i];
+    if (fusion->act != act || act >= own->first + own->count) continue;
+    if (fusion->sums) return 0;
+    if (!count++) *first = i;
+    act += 1 + fusion->stages;
+  }
+  return act == own->first + own->count ? count : 0;
+}
+
+static void write_repeat(struct writer *writer, struct cb_repeat_text *repeat, int first) {
+  struct cb_text named = {0};
+  for (int i = 0; i < repeat->count; i++) {
+    struct cb_fusion_text *fusion = &repeat->fusions[i];
+    write_fusion(writer, fusion, &writer->plan->fusions[first + i]);
+    cb_text_add_string(&named, cb_text_string(&fusion->tail));
+  }
+  add_fusion_stores(writer, &repeat->stores, cb_text_string(&named));
+  for (int i = 0; i < repeat->count; i++) cb_text_add_string(&named, cb_text_string(&repeat->fusions[i].locals));
+  cb_text_add_string(&repeat->loads, loads_text(writer, cb_text_string(&named)));
+  repeat->loads.failed |= named.failed;
+  cb_text_release(&named);
+}
+
+enum cb_status cb_stages_repeat(struct cb_repeat_text *repeat, const struct cb_program *program, enum cb_type vector,
+                                enum cb_type sum, struct cb_diag *diag) {
+  struct of_plan of;
+  int first = 0, failed = 0;
+  *repeat = (struct cb_repeat_text){0};
+  enum cb_status s = begin_of_plan(&of, program, vector, sum, diag);
+  for (int i = 0; !s && !repeat->count && i < of.plan.groups_count; i++) {
+    repeat->count = cb_stages_group(&of.plan, i, &first);
+    repeat->times = of.plan.groups[i].times;
+  }
+  if (!s && !repeat->count)
+    s = cb_fail(diag, CB_ERR_UNSUPPORTED, "method '%s' repeats nothing that one kernel can", program->name);
+  if (!s) write_repeat(of.writer, repeat, first);
+  for (int i = 0; i < repeat->count; i++) failed |= has_failed(&repeat->fusions[i]);
+  return end_of_plan(&of, s, failed | repeat->loads.failed | repeat->stores.failed, diag);
+}
+
+void cb_repeat_text_release(struct cb_repeat_text *repeat) {
+  for (int i = 0; i < repeat->count; i++) cb_fusion_text_release(&repeat->fusions[i]);
+  cb_text_release(&repeat->loads);
+  cb_text_release(&repeat->stores);
 }
