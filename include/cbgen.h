@@ -777,7 +777,8 @@ CBGEN_API cbgen_status cbgen_lp_create(cbgen_operator *a, cbgen_operator *transp
 
 /* Another solver with the same kernels and vectors of its own, for solutions on another stream at the same time:
  * nothing is compiled. `options` NULL: those of the solver, but for `result`, which is NULL; else all of them anew, of
- * which `program_form`, and whether there are scales, must be the solver's. On failure *clone is NULL, and the solver has the message. */
+ * which `program_form`, and whether there are scales, must be the solver's. On failure *clone is NULL, and the solver
+ * has the message. */
 CBGEN_API cbgen_status cbgen_lp_clone(cbgen_lp *lp, const cbgen_lp_options *options, cbgen_lp **clone);
 CBGEN_API void cbgen_lp_free(cbgen_lp *lp); /* NULL is accepted; no solution of its may be running */
 

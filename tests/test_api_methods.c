@@ -359,10 +359,10 @@ static void check_ranks(const struct bed *bed, const cbgen_outcome *outcome, con
   assert_true(fabs(total - 1) <= 1e-12);
 }
 
-/* In every form; with one pass changes are bounds of those with two, at most twice as large, and the first is the same. */
+/* In every form; with one pass changes are bounds of those with two, at most twice as large, and the first is that. */
 static void pagerank_ranks(void **state) {
-  static const char *const forms[] = {NULL, "graph", "graph+sums", "grid+pipelined", "block+pipelined", "graph+pipelined",
-                                      "graph+pipelined+sums"};
+  static const char *const forms[] = {NULL, "graph", "graph+sums", "grid+pipelined", "block+pipelined",
+                                      "graph+pipelined", "graph+pipelined+sums"};
   enum { FORMS = sizeof forms / sizeof *forms, ONE_PASS = 3 };
   (void)state;
   for (int scaled = 0; scaled < 2; scaled++) {

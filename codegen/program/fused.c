@@ -127,8 +127,8 @@ static enum cb_status write(struct writer *writer, struct cb_text *text) {
   return s;
 }
 
-/* Whether a row of several segments is committed by the first lane of the warp whose segment comes last, in every region:
- * so it is of these layouts. */
+/* Whether a row of several segments is committed by the first lane of the warp whose segment comes last, in every
+ * region: so it is of these layouts. */
 static int commits_by_first_lanes(const char *regions) {
   static const char head[] = "// ---- region ";
   static const char *const layouts[] = {"hot", "merge", "sell"};

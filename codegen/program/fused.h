@@ -3,8 +3,8 @@
  * value is known, they execute the section's statements for it, and the last of them computes the scalars. So a vector
  * that nothing else reads is neither written nor read, and there is one kernel where there were two. Bits are the same.
  *
- * Statements with sums leave a part of them for each thread block, and the thread block that comes last joins these in a
- * fixed order: for the next stage, or, if that is of scalars alone, to do what it would. Terms of rows whose thread
+ * Statements with sums leave a part of them for each thread block, and the thread block that comes last joins these in
+ * a fixed order: for the next stage, or, if that is of scalars alone, to do what it would. Terms of rows whose thread
  * changes from product to product have places of their own. So bits repeat, but are not those of stages.
  *
  * The text is an operator's specialised one, taken apart (product.h): regions call the program's commit. Its kernels

@@ -165,6 +165,9 @@ enum cb_status cb_program_in_form(const struct cb_program **out, const struct cb
 /* Whether some product is with heads, so that it takes an operator with split values. */
 int cb_program_has_heads(const struct cb_program *program);
 
+/* How many names a list has, which NULL ends. */
+int cb_program_count(const char *const *names);
+
 /* The names of all, one by one; NULL behind the last. */
 const char *cb_program_name(int number);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The text of repeated products: see repeated.h. Frames stand in templates/repeated.cu.in, and what a row's commit is in
- * templates/fused.cu.in. */
+/* The text of repeated products: see repeated.h. Frames stand in templates/repeated.cu.in, and what a row's commit is
+ * in templates/fused.cu.in. */
 #include "codegen/program/repeated.h"
 
 #include "base/integers.h"
@@ -72,7 +72,8 @@ static int any_shares(const struct writer *writer) {
 static void choose_groups(struct writer *writer, int multiprocessors) {
   const int64_t wanted = cb_divide_up(most_blocks(writer), (int64_t)cb_larger(multiprocessors, 1));
   const int64_t most = MOST_THREADS / threads_of(writer);
-  writer->groups = any_shares(writer) || threads_of(writer) % 32 ? 1 : (int)cb_larger(cb_smaller(wanted, most), (int64_t)1);
+  const int go_apart = any_shares(writer) || threads_of(writer) % 32;
+  writer->groups = go_apart ? 1 : (int)cb_larger(cb_smaller(wanted, most), (int64_t)1);
 }
 
 static int blocks_per_sm(const struct writer *writer) {

@@ -10,6 +10,7 @@
 #include "base/integers.h"
 #include "base/memory.h"
 #include "codegen/expand.h"
+#include "codegen/program/commits.h"
 #include "codegen/program/reads.h"
 #include "codegen/program/writer.h"
 #include "codegen/source.h"
@@ -291,61 +292,6 @@ static const char *stores_text(struct writer *writer, const char *pieces) {
 
 /* ---- fusions */
 
-static int is_row_step(const struct cb_program *program, const struct cb_section *section, const struct cb_step *step) {
-  return step->kind == (program->columns && section->transposed ? CB_STEP_COLUMNS : CB_STEP_ROWS);
-}
-
-/* A step that the product's commit can execute: of its own rows, without sums, which leaves alone what the product
- * reads. */
-static int commits_step(struct writer *writer, const struct cb_section *section, const struct cb_step *step) {
-  struct cb_statements *statements =
-      is_row_step(writer->base.program, section, step) ? cb_writer_parse(&writer->base, step->text) : NULL;
-  int good = statements && !cb_writer_sums(statements);
-  for (int i = 0; good && i < statements->names_count; i++)
-    if (cb_name_is_written(&statements->names[i]) && !strcmp(statements->names[i].name, section->from)) good = 0;
-  cb_free(statements);
-  return good;
-}
-
-/* How many of a section's first steps these are. */
-static int committed_steps(struct writer *writer, const struct cb_section *section) {
-  int count = 0;
-  while (count < CB_MOST_STEPS && commits_step(writer, section, &section->steps[count])) count++;
-  return count;
-}
-
-/* Whether steps from that on are of scalars alone. */
-static int has_scalars_from(const struct cb_section *section, int first) {
-  for (int k = first; k < CB_MOST_STEPS; k++)
-    switch (section->steps[k].kind) {
-    case CB_STEP_ROWS:
-    case CB_STEP_COLUMNS:
-    case CB_STEP_TEMPLATE:
-    case CB_STEP_CALL:
-    case CB_STEP_SWAP: return 0;
-    default: break;
-    }
-  return 1;
-}
-
-/* How many sums a section has that begin its steps; 0: none that the product's commit can take. */
-static int committed_sums(struct writer *writer, const struct cb_section *section) {
-  struct cb_statements *statements = section->sums ? cb_writer_parse(&writer->base, section->sums) : NULL;
-  int sums = cb_writer_sums(statements);
-  for (int i = 0; statements && i < statements->names_count; i++)
-    if (cb_name_is_written(&statements->names[i]) && !strcmp(statements->names[i].name, section->from)) sums = 0;
-  cb_free(statements);
-  return sums;
-}
-
-/* Whether there are sums for the commit; or a step, and all behind it are of scalars. */
-static int is_fusable(struct writer *writer, const struct cb_section *section) {
-  if (!section->from || section->heads || cb_type_is_complex(writer->base.sum)) return 0;
-  if (section->sums) return !writer->base.program->columns && committed_sums(writer, section) > 0;
-  const int first = committed_steps(writer, section);
-  return first > 0 && has_scalars_from(section, first);
-}
-
 /* The stage that closes, and the product before it. With sums those of the body alone. */
 static void note_fusion(struct writer *writer) {
   const struct cb_program *program = writer->base.program;
@@ -360,9 +306,9 @@ static void note_fusion(struct writer *writer) {
   struct cb_fusion fusion = {.act = writer->acts - 1, .section = writer->fused, .stages = 1};
   if (section->sums) {
     if (!plan->begin || plan->body) return;
-    fusion.sums = committed_sums(writer, section);
+    fusion.sums = cb_committed_sums(&writer->base, section);
     fusion.board = writer->boards[writer->fused];
-    if (has_scalars_from(section, 0)) writer->joined = plan->fusions_count;
+    if (cb_section_ends_in_scalars(section, 0)) writer->joined = plan->fusions_count;
   }
   plan->fusions[plan->fusions_count++] = fusion;
 }
@@ -435,7 +381,7 @@ static void add_slot(struct writer *writer, const struct slot *slot) {
         add_act(writer, CB_ACT_CALL, 0, vector_number(program, piece->from), vector_number(program, piece->to));
       if (!is_bare(piece)) add_piece(writer, piece, number_of(slot->sections[i], j), !j && first->from);
     }
-    if (!j && slot->count == 1 && is_fusable(writer, first)) writer->fused = slot->sections[0];
+    if (!j && slot->count == 1 && cb_section_is_fusable(&writer->base, first)) writer->fused = slot->sections[0];
   }
 }
 
@@ -908,7 +854,7 @@ static void write_fusion(struct writer *writer, struct cb_fusion_text *fusion, c
   const struct cb_program *program = writer->base.program;
   const int section = planned->section;
   const struct cb_section *own = &program->sections[section];
-  const int rows = own->sums ? 0 : committed_steps(writer, own);
+  const int rows = own->sums ? 0 : cb_committed_steps(&writer->base, own);
   int seen[CB_MOST_SECTIONS] = {0};
   struct pieces tail = {0};
   fusion->from = own->from;

@@ -106,16 +106,16 @@ enum cb_status cb_stages_fusion(struct cb_fusion_text *fusion, const struct cb_p
                                 enum cb_type sum, int number, struct cb_diag *diag);
 void cb_fusion_text_release(struct cb_fusion_text *fusion);
 
-/* What one kernel has of the program that executes a group's acts so often as they are repeated: the fusions that they
- * are, in their order, and texts for templates/repeated.cu.in. */
+/* What one kernel has of the program that executes a group's acts so often as they are repeated: the fusions that
+ * they are, in their order, and texts for templates/repeated.cu.in. */
 struct cb_repeat_text {
   struct cb_fusion_text fusions[CB_MOST_FUSIONS];
   int count, times;
   struct cb_text loads, stores;
 };
 
-/* The fusions that a group's acts are, if they are such without sums and nothing else: returns how many, from *first on.
- * 0: they are not. */
+/* The fusions that a group's acts are, if they are such without sums and nothing else: returns how many, from *first
+ * on. 0: they are not. */
 int cb_stages_group(const struct cb_stages_plan *plan, int group, int *first);
 
 /* Of the only group that is so, in any case to be released. CB_ERR_UNSUPPORTED: there is none. */

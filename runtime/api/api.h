@@ -154,8 +154,8 @@ enum cb_status cb_stages_binary(const struct cb_shared *shared, const struct cb_
                                 struct cb_compiled *compiled, struct cb_diag *diag);
 
 /* The kernels of the plan's fusions, for those products whose operator's own ones are compiled for its matrix; others,
- * and those that no text can be made for, stay NULL: product and stage are two then. So are those with sums unless `with_sums`.
- * `transposed`: NULL where the program has no product with it. */
+ * and those that no text can be made for, stay NULL: product and stage are two then. So are those with sums
+ * unless `with_sums`. `transposed`: NULL where the program has no product with it. */
 struct cb_program;
 struct cb_stages_plan;
 struct cb_fused;

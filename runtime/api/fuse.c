@@ -93,11 +93,13 @@ enum cb_status cb_stages_join(struct cb_repeated **repeated, int *group, const s
   enum cb_status s = CB_OK;
   for (*group = 0; *group < plan->groups_count; ++*group)
     if ((count = cb_stages_group(plan, *group, &first))) break;
-  if (!count) return cb_fail(diag, CB_ERR_UNSUPPORTED, "method '%s' repeats nothing that one kernel can", program->name);
+  if (!count)
+    return cb_fail(diag, CB_ERR_UNSUPPORTED, "method '%s' repeats nothing that one kernel can", program->name);
   for (int i = 0; i < count && !s; i++)
     s = take_operator(&parts, &images[i], operator_of(plan, first + i, op, transposed), diag);
   if (!s)
-    s = cb_solver_repeated_text(&text, parts.images, count, program, device->target.multiprocessors, &parts.shape, diag);
+    s = cb_solver_repeated_text(&text, parts.images, count, program, device->target.multiprocessors, &parts.shape,
+                                diag);
   if (!s) s = cb_program_binary(op->shared, &text, 0, &compiled, diag);
   parts.cubin = compiled.cubin;
   if (!s) s = load(repeated, &parts, diag);

@@ -56,7 +56,8 @@ static enum cb_status choose_blocks(struct cb_repeated *repeated, struct cb_diag
   int each = 0;
   const enum cb_status s = cb_driver_check(
       driver,
-      driver->call.occupancy(&each, repeated->function, repeated->shape.threads, (size_t)repeated->shape.dynamic_shared),
+      driver->call.occupancy(&each, repeated->function, repeated->shape.threads,
+                             (size_t)repeated->shape.dynamic_shared),
       diag, "ask how many thread blocks a multiprocessor holds");
   const int64_t room = (int64_t)each * repeated->device->target.multiprocessors;
   if (s) return s;
@@ -71,7 +72,9 @@ static enum cb_status fill(struct cb_repeated *repeated, const struct cb_repeate
   enum cb_status s = CB_OK;
   for (int i = 0; i < parts->count && !s; i++)
     s = take_product(&repeated->products[i], parts->ops[i], parts->images[i], diag);
-  if (!s) s = cb_driver_check(driver, driver->call.module_load(&repeated->module, parts->cubin), diag, "load repeated products");
+  if (!s)
+    s = cb_driver_check(driver, driver->call.module_load(&repeated->module, parts->cubin), diag,
+                        "load repeated products");
   if (s) {
     repeated->module = NULL;
     return s;

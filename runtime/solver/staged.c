@@ -51,12 +51,6 @@ struct cb_staged {
   struct cb_solver_info info;
 };
 
-static int count_names(const char *const *names) {
-  int count = 0;
-  while (names[count]) count++;
-  return count;
-}
-
 static int64_t padded(int64_t bytes) { return cb_divide_up(bytes, (int64_t)ALIGN) * ALIGN; }
 
 /* ---- kernels */
@@ -154,7 +148,7 @@ static enum cb_status allocate(struct cb_staged *staged, cb_device_ptr third, st
   if (!s) s = cb_device_fill(staged->device, staged->memory, 0, (size_t)bytes, diag);
   if (s) return s;
   cb_device_ptr at = staged->memory;
-  int count = staged->given_count = count_names(program->given);
+  int count = staged->given_count = cb_program_count(program->given);
   if (!program->copied) {
     staged->vectors[B] = 0; /* the state has it */
     staged->vectors[X] = at;

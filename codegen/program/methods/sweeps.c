@@ -99,8 +99,8 @@ const struct cb_program cb_program_power[] = {
                    STEP(SCALARS, "in change; out final; final = change * change;")}}}                            \
   }
 
-/* The same where what is lost is known before the product. With c = b / sum(b) and lost = 1 - damping sum(y), the next x
- * is damping y + lost c, so that what it hands on, the next y, is damping A y + lost A c: A multiplies y itself, and
+/* The same where what is lost is known before the product. With c = b / sum(b) and lost = 1 - damping sum(y), the next
+ * x is damping y + lost c, so that what it hands on, the next y, is damping A y + lost A c: A multiplies y itself, and
  * A c is known from the beginning. So x is made at the end alone, and what an iteration does beside the product is done
  * where the product commits a row: it reads that of A c and of the y before, and sums two numbers.
  *
