@@ -625,12 +625,14 @@ typedef struct cbgen_solver_options {
                                * committed once (else CBGEN_ERROR_UNSUPPORTED) and if they find room
                                * (CBGEN_ERROR_LIMIT); in a grid, as far as there is room, those of which each thread
                                * reads its own rows alone, beside products without shared memory of their own
-                               * (CBGEN_ERROR_UNSUPPORTED). "+pipelined", of "cg" with `diagonal` or without: one
-                               * meeting in an iteration in the place of two. "+matrix", of a grid: the matrix lies in
+                               * (CBGEN_ERROR_UNSUPPORTED). "+pipelined", of "cg" with `diagonal` or without and
+                               * of "pagerank": one meeting in an iteration in the place of two. "+matrix", of a grid: the matrix lies in
                                * shared memory, too, beside products as "+resident" needs them (else
                                * CBGEN_ERROR_UNSUPPORTED, and CBGEN_ERROR_LIMIT if an equal part of it finds no room in
                                * a multiprocessor). "graph":
-                               * several kernels around the operator's own products, repeated by a CUDA graph. NULL:
+                               * several kernels around the operator's own products, repeated by a CUDA graph; with
+                               * "+sums" sums behind a product are added up in it, where the operator has specialised
+                               * kernels whose rows are committed once. NULL:
                                * what is predicted to be the fastest, "graph" where that cannot be made (the plan's launches
                                * differ in size, or there is no NVRTC), or "grid" for a number of thread blocks. Read
                                * when the solver is made. Bits depend on it */
