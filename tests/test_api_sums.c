@@ -94,6 +94,26 @@ static void layouts_are_summed_in_products(void **state) {
   assert_false(is_summed("dense_row,n=1500,row=7", "recipe=cb unit-budget=256"));
 }
 
+/* Why a solution ends is told, as in other forms. */
+static void breakdowns_end_solutions(void **state) {
+  (void)state;
+  struct bed bed = special_bed_of("random,rows=200,cols=200,density=0.03", SYMMETRIC, "recipe=sell");
+  cbgen_solver_options options = {.struct_size = sizeof options, .program_form = "graph+sums", .max_iterations = 3};
+  start_from(&bed, 0.25);
+  assert_int_equal(solved(&bed, "cg", &options).reason, CBGEN_REASON_ITERATIONS);
+  assert_int_equal(solved(&bed, "bicgstab", &options).iterations, 3);
+  start_from(&bed, NAN);
+  assert_int_equal(solved(&bed, "cg", &options).reason, CBGEN_REASON_NOT_A_NUMBER);
+  for (int64_t k = 0; k < bed.csr.nnz; k++) bed.csr.values[k] *= -1; /* p·A p is below 0 */
+  struct bed other = bed_of(bed.csr, "recipe=sell");
+  must_operator(other.op, cbgen_operator_specialise(other.op));
+  start_from(&other, 0.25);
+  assert_int_equal(solved(&other, "cg", &options).reason, CBGEN_REASON_BREAKDOWN);
+  bed.csr = (struct cb_csr){0};
+  release(&other);
+  release(&bed);
+}
+
 /* The second half of a body passes by where the first one ends the solution. */
 static void solutions_end_within_a_body(void **state) {
   struct bed bed = special_bed_of("random,rows=200,cols=200,density=0.03", SYMMETRIC, "recipe=sell");
