@@ -197,7 +197,7 @@ static enum cb_status add_head(struct writer *writer, struct cb_text *text) {
   cb_scope_placeholder(&scope, "vector_type", cb_type_entry_name(writer->requests[0].vector));
   cb_scope_placeholder(&scope, "sum_type", cb_type_entry_name(writer->requests[0].sum));
   cb_scope_placeholder(&scope, "threads", number_text(writer, (int64_t)writer->groups * threads_of(writer)));
-  cb_scope_placeholder(&scope, "virtual_threads", number_text(writer, threads_of(writer)));
+  cb_scope_optional(&scope, "virtual_threads", number_text(writer, threads_of(writer)));
   if (writer->groups > 1) cb_scope_section(&scope, "groups");
   return expand(writer, text, "repeated", "head", &scope);
 }
