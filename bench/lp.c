@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Linear programs by cbgen_lp_solve, beside the two products that each iteration has.
  *
- *   bench_lp [MATRIX…]
+ *   bench_lp [--form graph|grid] [MATRIX…]
  *
  * MATRIX: a file, or generate:SHAPE. Bounds and costs are drawn so that a known x and y are optimal; rows and columns are
  * scaled (cbgen_lp_scales). An iteration's time is the difference of two solutions of different numbers of iterations,
@@ -124,13 +124,16 @@ static enum cb_status make_operators(struct bed *bed) {
 
 /* ---- solutions */
 
+static const char *form; /* of programs; NULL: the usual one */
+
 static enum cb_status solver_for(struct bed *bed, int iterations, double tolerance, cbgen_lp **lp) {
   const cbgen_lp_options options = {.struct_size = sizeof options,
                                     .relative_tolerance = tolerance,
                                     .absolute_tolerance = tolerance,
                                     .max_iterations = iterations,
                                     .row_scales = at(bed, ROW_SCALES),
-                                    .column_scales = at(bed, COLUMN_SCALES)};
+                                    .column_scales = at(bed, COLUMN_SCALES),
+                                    .program_form = form};
   return check(bed, cbgen_lp_create(bed->a, bed->transposed, &options, lp), cbgen_operator_message(bed->a));
 }
 
@@ -297,12 +300,16 @@ int main(int count, char **words) {
                                          "generate:random,rows=100000,cols=400000,density=0.0001", NULL};
   struct cb_driver *driver = NULL;
   struct cb_device *device = NULL;
-  int good = 1;
+  int good = 1, first = 1;
+  if (count > 2 && !strcmp(words[1], "--form")) {
+    form = words[2];
+    first = 3;
+  }
   if (!bench_open(&driver, &device)) return 1;
   printf("%-36s %8s %8s %9s %9s %9s %9s %9s %9s %6s  (us per iteration)\n", "matrix", "rows", "columns", "nonzeros",
          "iteration", "products", "floor", "vendor", "graph", "share");
-  for (int i = 0; count == 1 && standard[i]; i++) good &= run_one(device, standard[i]);
-  for (int i = 1; i < count; i++) good &= run_one(device, words[i]);
+  for (int i = 0; count == first && standard[i]; i++) good &= run_one(device, standard[i]);
+  for (int i = first; i < count; i++) good &= run_one(device, words[i]);
   bench_close(driver, device);
   return !good;
 }

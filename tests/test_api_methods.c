@@ -316,40 +316,77 @@ static void host_ranks(long double *ranks, const struct cb_csr *csr, const doubl
   free(next);
 }
 
+enum { PAGES = 400 };
+
+/* Links between pages, of which some have none; `degree`: what each column's entries sum to, by which they are divided
+ * unless the solver does it. */
+static struct cb_csr links_of(double degree[PAGES], int scaled) {
+  struct cb_csr links = matrix_of("random,rows=400,cols=400,density=0.008");
+  int dangling = 0;
+  memset(degree, 0, PAGES * sizeof *degree);
+  for (int64_t k = 0; k < links.nnz; k++) degree[links.col_idx[k]] += links.values[k] = 1 + (double)(k % 3);
+  for (int64_t k = 0; k < links.nnz && !scaled; k++) links.values[k] /= degree[links.col_idx[k]];
+  for (int i = 0; i < PAGES; i++) dangling += degree[i] == 0;
+  assert_true(dangling > 3);
+  return links;
+}
+
+/* From `start` times what jumps go to, or from the same everywhere. */
+static cbgen_outcome ranked(struct bed *bed, const cbgen_solver_options *options, double start, double history[200]) {
+  const uint64_t there = app_alloc(0, 200 * sizeof *history);
+  cbgen_solver_options own = *options;
+  double first[PAGES];
+  own.history = (double *)(uintptr_t)there;
+  own.max_iterations = 199;
+  for (int i = 0; i < PAGES; i++) first[i] = start * bed->b[i];
+  if (start > 0) assert_true(app_put(bed->x_there, first, sizeof first));
+  else start_from(bed, 3);
+  const cbgen_outcome outcome = solved(bed, "pagerank", &own);
+  assert_true(app_take(history, there, 200 * sizeof *history));
+  app_free(there);
+  take_x(bed);
+  return outcome;
+}
+
+static void check_ranks(const struct bed *bed, const cbgen_outcome *outcome, const long double ranks[PAGES]) {
+  double total = 0;
+  assert_int_equal(outcome->reason, CBGEN_REASON_CONVERGED);
+  assert_true(outcome->residual <= 1e-12 && outcome->true_residual <= 1e-12 && outcome->iterations > 20);
+  for (int i = 0; i < PAGES; i++) {
+    total += bed->x[i];
+    assert_true(fabsl(bed->x[i] - ranks[i]) <= 1e-11L);
+  }
+  assert_true(fabs(total - 1) <= 1e-12);
+}
+
+/* In every form; with one pass changes are bounds of those with two, at most twice as large, and the first is that. */
 static void pagerank_ranks(void **state) {
+  static const char *const forms[] = {NULL, "graph", "graph+sums", "grid+pipelined", "block+pipelined",
+                                      "graph+pipelined", "graph+pipelined+sums"};
+  enum { FORMS = sizeof forms / sizeof *forms, ONE_PASS = 3 };
   (void)state;
   for (int scaled = 0; scaled < 2; scaled++) {
-    struct bed bed = bed_of(matrix_of("random,rows=400,cols=400,density=0.008"), scaled ? "recipe=sell" : "recipe=merge");
-    const struct cb_csr *csr = &bed.csr;
-    double degree[400] = {0}, total = 0;
-    long double ranks[400];
-    int dangling = 0;
-    release(&bed);
-    struct cb_csr links = matrix_of("random,rows=400,cols=400,density=0.008");
-    for (int64_t k = 0; k < links.nnz; k++) degree[links.col_idx[k]] += links.values[k] = 1 + (double)(k % 3);
-    for (int64_t k = 0; k < links.nnz && !scaled; k++) links.values[k] /= degree[links.col_idx[k]];
-    for (int i = 0; i < 400; i++) dangling += degree[i] == 0;
-    assert_true(dangling > 3);
-    bed = bed_of(links, scaled ? "recipe=sell" : "recipe=merge");
-    csr = &bed.csr;
+    double degree[PAGES], changes[200], expected[200];
+    long double ranks[PAGES];
+    struct bed bed = bed_of(links_of(degree, scaled), scaled ? "recipe=sell" : "recipe=merge");
     assert_true(app_put(bed.diagonal, degree, sizeof degree));
-    cbgen_solver_options options = with_diagonal(&bed, scaled);
-    options.relative_tolerance = 1e-12;
-    for (int i = 0; i < 400; i++) bed.b[i] = 1 + i % 5;
-    assert_true(app_put(bed.b_there, bed.b, 400 * sizeof *bed.b));
-    start_from(&bed, 3);
-    const cbgen_outcome outcome = solved(&bed, "pagerank", &options);
-    assert_int_equal(outcome.reason, CBGEN_REASON_CONVERGED);
-    assert_true(outcome.residual <= 1e-12 && outcome.true_residual <= 1e-12 && outcome.iterations > 20);
-    for (int i = 0; i < 400; i++)
+    for (int i = 0; i < PAGES; i++) bed.b[i] = 1 + i % 5;
+    assert_true(app_put(bed.b_there, bed.b, sizeof degree));
+    for (int i = 0; i < PAGES; i++)
       if (!scaled || degree[i] == 0) degree[i] = 1;
-    host_ranks(ranks, csr, bed.b, degree);
-    take_x(&bed);
-    for (int i = 0; i < 400; i++) {
-      total += bed.x[i];
-      assert_true(fabsl(bed.x[i] - ranks[i]) <= 1e-11L);
-    }
-    assert_true(fabs(total - 1) <= 1e-12);
+    host_ranks(ranks, &bed.csr, bed.b, degree);
+    for (int start = 0; start < 2; start++)
+      for (int i = 0; i < FORMS; i++) {
+        cbgen_solver_options options = with_diagonal(&bed, scaled);
+        options.relative_tolerance = 1e-12;
+        options.program_form = forms[i];
+        const cbgen_outcome outcome = ranked(&bed, &options, start, i ? changes : expected);
+        check_ranks(&bed, &outcome, ranks);
+        for (int k = 0; i && expected[k] > 1e-22 && changes[k] > 1e-22; k++) {
+          const double ratio = sqrt(changes[k] / expected[k]);
+          assert_true(ratio >= 1 - 1e-4 && ratio <= (i < ONE_PASS || !k ? 1 : 2) + 1e-4);
+        }
+      }
     release(&bed);
   }
 }

@@ -127,7 +127,8 @@ struct cb_program {
                                * the matrix is square */
   const struct cb_program *staged; /* the same method for the form "graph", where that has other steps; else NULL */
   int is_real;            /* it is not for complex numbers */
-  const struct cb_program *pipelined; /* the same method with fewer meetings, for other forms; NULL: there is none */
+  const struct cb_program *pipelined; /* the same method with fewer meetings; NULL: there is none */
+  int is_bound; /* what it tells of residuals is a bound: chosen by name alone */
   int blocks_per_sm;      /* as many thread blocks as steps have registers for; 0: the usual number */
   struct cb_section sections[CB_MOST_SECTIONS];
   int sections_count;
@@ -163,6 +164,9 @@ enum cb_status cb_program_in_form(const struct cb_program **out, const struct cb
 
 /* Whether some product is with heads, so that it takes an operator with split values. */
 int cb_program_has_heads(const struct cb_program *program);
+
+/* How many names a list has, which NULL ends. */
+int cb_program_count(const char *const *names);
 
 /* The names of all, one by one; NULL behind the last. */
 const char *cb_program_name(int number);
@@ -204,6 +208,7 @@ struct cb_program_form {
   int in_steps; /* vectors are made before a product, never in it */
   int resident; /* vectors lie in shared memory (resident.h, kept.h); a cluster then has `blocks` */
   int pipelined; /* the program is that with fewer meetings */
+  int sums;      /* of a graph: sums behind a product are added up where it commits rows */
   int near;      /* what a grid's thread blocks read of the matrix lies in shared memory, too (near.h) */
   int64_t room; /* of which a thread block may have so many bytes, or all of a grid on one multiprocessor */
   int multiprocessors; /* of the GPU, for such a grid */

@@ -23,12 +23,6 @@ struct cb_batch {
   int given_count, vectors_count;
 };
 
-static int count_names(const char *const *names) {
-  int count = 0;
-  while (names[count]) count++;
-  return count;
-}
-
 static int64_t padded(int64_t bytes) { return cb_divide_up(bytes, (int64_t)ALIGN) * ALIGN; }
 
 static enum cb_status find_kernel(struct cb_batch *batch, const struct cb_batch_parts *parts, struct cb_diag *diag) {
@@ -56,7 +50,7 @@ static enum cb_status find_kernel(struct cb_batch *batch, const struct cb_batch_
 
 /* One allocation: own vectors of all thread blocks, the pattern, and the outcomes. */
 static enum cb_status allocate(struct cb_batch *batch, const struct cb_batch_parts *parts, struct cb_diag *diag) {
-  const int own = count_names(parts->program->work), given = count_names(parts->program->given);
+  const int own = cb_program_count(parts->program->work), given = cb_program_count(parts->program->given);
   const int work = parts->shape.dynamic_shared ? 0 : own; /* else they lie there */
   const int64_t vector = padded(batch->blocks * parts->rows * (int64_t)cb_type_size(parts->type));
   const int64_t rows = padded(4 * (parts->rows + 1)), columns = padded(4 * parts->nnz + 4);

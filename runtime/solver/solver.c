@@ -42,12 +42,6 @@ struct cb_solver {
   struct cb_solver_info info;
 };
 
-static int count_names(const char *const *names) { /* NULL ends them */
-  int count = 0;
-  while (names[count]) count++;
-  return count;
-}
-
 /* ---- text */
 
 struct cb_program_request cb_solver_request(const struct cb_image *image, const struct cb_program *program,
@@ -183,7 +177,7 @@ static void note_sizes(struct cb_solver *solver, const struct cb_solver_parts *p
 
 /* One allocation: own vectors, the board, words of meetings, and the outcome. */
 static enum cb_status allocate(struct cb_solver *solver, const struct cb_operator *op, struct cb_diag *diag) {
-  const int work = count_names(solver->program->work), given = count_names(solver->program->given);
+  const int work = cb_program_count(solver->program->work), given = cb_program_count(solver->program->given);
   const int64_t board = padded((int64_t)CB_PROGRAM_BOARD * solver->blocks);
   const int64_t bytes = work * solver->vector_bytes + solver->basis_bytes + board + 2 * ALIGN;
   enum cb_status s = cb_device_alloc(solver->device, &solver->memory, (size_t)bytes, "a solver's vectors", diag);

@@ -65,16 +65,17 @@ const struct cb_program cb_program_power[] = {
  * entry. */
 #define HANDED "in y; handed = sum(y);"
 #define LOST "in handed, damping, jump; out lost; lost = jump * fma(-damping, handed, 1);"
-#define PAGERANK(given_diagonal, own_diagonal, own_share, first, later, from_vector, of_x)                       \
+#define SUMS_OF_B_AND_X                                                                                          \
+  STEP(STOP, "in bs, xs; out stop; both = bs * xs; stop = both - both == 0 ? (bs > 0 ? (xs > 0 ? 0 : 3) : 3) : 4;"), \
+      STEP(SCALARS, "in bs, xs, relative, absolute; out jump, scale, limit; jump = 1 / bs; scale = 1 / xs;"      \
+                    "limit = max(relative * relative, absolute * absolute);")
+#define PAGERANK(given_diagonal, own_diagonal, own_share, first, later, from_vector, of_x, with_one_pass)        \
   {                                                                                                              \
     .name = "pagerank", .parameters = {"relative", "absolute", "damping"}, .given = {"b", "x", given_diagonal},  \
-    .work = {"y", own_diagonal, own_share}, .is_real = 1, .blocks_per_sm = FEW_REGISTERS, .sections_count = 3,   \
+    .work = {"y", own_diagonal, own_share}, .pipelined = with_one_pass, .is_real = 1,                            \
+    .blocks_per_sm = FEW_REGISTERS, .sections_count = 3,                                                         \
     .sections = {                                                                                                \
-        {.steps = {STEP(ROWS, "in b, x" first "; bs = sum(b); xs = sum(x);"),                                    \
-                   STEP(STOP, "in bs, xs; out stop; both = bs * xs;"                                             \
-                              "stop = both - both == 0 ? (bs > 0 ? (xs > 0 ? 0 : 3) : 3) : 4;"),                 \
-                   STEP(SCALARS, "in bs, xs, relative, absolute; out jump, scale, limit; jump = 1 / bs;"         \
-                                 "scale = 1 / xs; limit = max(relative * relative, absolute * absolute);"),      \
+        {.steps = {STEP(ROWS, "in b, x" first "; bs = sum(b); xs = sum(x);"), SUMS_OF_B_AND_X,                   \
                    STEP(ROWS, "inout x" later "; scalar scale; x = scale * x; " of_x)},                          \
          .next = 1},                                                                                             \
         {.from = from_vector,                                                                                    \
@@ -98,6 +99,84 @@ const struct cb_program cb_program_power[] = {
                    STEP(SCALARS, "in change; out final; final = change * change;")}}}                            \
   }
 
+/* The same where what is lost is known before the product. With c = b / sum(b) and lost = 1 - damping sum(y), the next
+ * x is damping y + lost c, so that what it hands on, the next y, is damping A y + lost A c: A multiplies y itself, and
+ * A c is known from the beginning. So x is made at the end alone, and what an iteration does beside the product is done
+ * where the product commits a row: it reads that of A c and of the y before, and sums two numbers.
+ *
+ * rr is then of a bound of what an iteration changes, at most twice that: damping (|y - old y| + |sum(y) - sum(old y)|
+ * sum|c|); the first one is the change itself. As the same rule ends both, this one may take some iterations more.
+ *
+ * y and z (with a diagonal their shares, which are multiplied) take turns; `turn` is above 0 where z is the last y, and
+ * below where there is none. `apart`: of the first x from c. Where that is 0, A c is the first y. */
+#define BOUND                                                                                                    \
+  "in handed, moved, damping, spread; inout lost; out rr; now = fma(-damping, handed, 1);"                       \
+  "change = fma(damping, moved, abs(now - lost) * spread); rr = change * change; lost = now;"
+#define ONE_PASS(own_from, own_to, own_sums, other, own_turn)                                                    \
+  {                                                                                                              \
+    .from = own_from, .to = own_to, .sums = own_sums,                                                            \
+    .steps = {STEP(SCALARS, BOUND),                                                                              \
+              STEP(SCALARS, "out turn; turn = " own_turn ";"),                                                   \
+              STEP(NOTE, "rr"),                                                                                  \
+              STEP(STOP, STOP_WHEN_CONVERGED),                                                                   \
+              STEP(MOST, NULL),                                                                                  \
+              STEP(COUNT, NULL)},                                                                                \
+    .next = other                                                                                                \
+  }
+#define IN_ONE_PASS(given_diagonal, first, later, of_x, of_c, of_y, x_from, c_from, one, another, last, ...)     \
+  {                                                                                                              \
+    .name = "pagerank", .parameters = {"relative", "absolute", "damping"}, .given = {"b", "x", given_diagonal},  \
+    .work = {"y", "z", "w", __VA_ARGS__}, .is_real = 1, .is_bound = 1, .blocks_per_sm = FEW_REGISTERS,           \
+    .sections_count = 6,                                                                                         \
+    .sections = {                                                                                                \
+        {.steps = {STEP(SCALARS, "out turn; turn = -1;"),                                                        \
+                   STEP(ROWS, "in b, x" first "; bs = sum(b); xs = sum(x); ba = sum(abs(b));"), SUMS_OF_B_AND_X, \
+                   STEP(SCALARS, "in jump, ba; out spread; spread = jump * ba;"),                                \
+                   STEP(ROWS, "in b; inout x" later "; out z; scalar scale, jump; x = scale * x; c = jump * b;"  \
+                              of_x of_c "apart = sum(abs(x - c));")},                                            \
+         .next = 1},                                                                                             \
+        {.from = x_from,                                                                                         \
+         .to = "y",                                                                                              \
+         .sums = HANDED,                                                                                         \
+         .steps = {STEP(SCALARS, "in handed, damping; out lost, turn; lost = fma(-damping, handed, 1); turn = 0;"), \
+                   STEP(ROWS, "in x, y, b" later "; out w; scalar damping, lost, jump;"                          \
+                              "t = fma(damping, y, lost * (jump * b)); change = sum(abs(t - x)); w = y; " of_y), \
+                   STEP(SCALARS, "in change; out rr; rr = change * change;"),                                    \
+                   STEP(NOTE, "rr"),                                                                             \
+                   STEP(STOP, STOP_WHEN_CONVERGED),                                                              \
+                   STEP(MOST, NULL),                                                                             \
+                   STEP(COUNT, NULL),                                                                            \
+                   GO("in apart; out go; go = apart > 0 ? 0 : 1;", 3)},                                          \
+         .next = 2},                                                                                             \
+        {.from = c_from, .to = "w", .next = 3},                                                                  \
+        one,                                                                                                     \
+        another,                                                                                                 \
+        {.from = x_from,                                                                                         \
+         .before = last,                                                                                         \
+         .to = "y",                                                                                              \
+         .sums = HANDED,                                                                                         \
+         .steps = {STEP(SCALARS, LOST),                                                                          \
+                   STEP(ROWS, "in x, y, b; scalar damping, lost; t = fma(damping, y, lost * b);"                 \
+                              "change = sum(abs(t - x));"),                                                      \
+                   STEP(SCALARS, "in change; out final; final = change * change;")}}}                            \
+  }
+
+#define OF_Y(from, to)                                                                                           \
+  "in " from ", w; inout " to "; scalar damping, lost; " to " = fma(damping, " to ", lost * w);"                 \
+  "moved = sum(abs(" to " - " from ")); handed = sum(" to ");"
+#define OF_SHARES(to)                                                                                            \
+  "in q, w, d; inout y; out " to "; scalar damping, lost; t = fma(damping, q, lost * w); moved = sum(abs(t - y));" \
+  "handed = sum(t); y = t; " to " = d * t;"
+#define X_OF(y)                                                                                                  \
+  "scalar damping, lost, jump, turn; x = turn < 0 ? x : fma(damping, " y ", lost * (jump * b));"
+
+static const struct cb_program in_one_pass[] = {
+    IN_ONE_PASS(NULL, "", "", "", "z = c;", "", "x", "z", ONE_PASS("y", "z", OF_Y("y", "z"), 4, "1"),
+                ONE_PASS("z", "y", OF_Y("z", "y"), 3, "0"), "in y, z, b; inout x;" X_OF("(turn > 0 ? z : y)"), NULL),
+    IN_ONE_PASS("diagonal", WITH_DIAGONAL, "; in d; out share", "share = d * x;", "z = d * c;", "share = d * y;", "share", "z",
+                ONE_PASS("share", "q", OF_SHARES("z"), 4, "1"), ONE_PASS("z", "q", OF_SHARES("share"), 3, "0"),
+                "in y, b, d; inout x, share;" X_OF("y") "share = d * x;", "q", "d", "share")};
+
 const struct cb_program cb_program_pagerank[] = {
-    PAGERANK(NULL, NULL, NULL, "", "", "x", ""),
-    PAGERANK("diagonal", "d", "share", WITH_DIAGONAL, "; in d; out share", "share", "share = d * x;")};
+    PAGERANK(NULL, NULL, NULL, "", "", "x", "", &in_one_pass[0]),
+    PAGERANK("diagonal", "d", "share", WITH_DIAGONAL, "; in d; out share", "share", "share = d * x;", &in_one_pass[1])};

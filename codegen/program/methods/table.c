@@ -36,6 +36,12 @@ int cb_program_has_heads(const struct cb_program *program) {
   return 0;
 }
 
+int cb_program_count(const char *const *names) {
+  int count = 0;
+  while (names[count]) count++;
+  return count;
+}
+
 const char *cb_program_name(int number) {
   return number >= 0 && number < METHODS ? methods[number].programs->name : NULL;
 }
