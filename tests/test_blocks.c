@@ -293,11 +293,16 @@ static void products_of_whole_blocks(void **state) {
  * share. */
 static void products_of_dealt_blocks(void **state) {
   (void)state;
+  struct cb_diag diag = {0};
   struct gathered gathered = {0};
   struct product *product = gather(&gathered, "block,blocks_r=1250,r=1,c=2,per_row=2",
                                    "recipe=blocks block-size=1x2 block-lanes=1 vectors=4 vector-threads=2");
   assert_false(has(product, "dealt_block")); /* too few for the GPU */
+  const struct cb_label label = {"test", "test", cb_csr_pattern_hash(product->csr)};
   product->plan->target.multiprocessors = 2;
+  cb_source_release(&product->source);
+  assert_ok(cb_source_emit(&product->source, product->plan, &label, &product->blob, CB_EMBED_NEVER, &diag));
+  assert_true(has(product, "blockIdx.x >= 8")); /* of ten, two of which fill no round */
   verify_gathered(&gathered);
   struct product large = blocks_of("block,blocks_r=70000,r=1,c=2,per_row=1",
                                    "block-size=1x2 block-lanes=1 vectors=4 vector-threads=2");

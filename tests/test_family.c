@@ -4,6 +4,7 @@
 #include "hosts.h"
 #include "kernels.h"
 #include "recipes.h"
+#include "scratch.h"
 
 #include "base/real.h"
 #include "codegen/family.h"
@@ -200,8 +201,6 @@ static void both_tiers_give_the_same_bits(void **state) {
   assert_int_equal(wrong, 0);
 }
 
-/* ---- what texts hang on */
-
 static char *family_of(const char *matrix, const char *words) {
   struct kernel kernel = {0};
   struct cb_options options;
@@ -216,6 +215,52 @@ static char *family_of(const char *matrix, const char *words) {
   release_kernel(&kernel);
   return text;
 }
+
+/* ---- the device's text of what the emulation has of its own */
+
+static const char lookup_before[] = "#include <stdint.h>\n#include <string.h>\n#define CBGEN_DEVICE static\n"
+                                    "template <class T> static T load(const T *p) { return *p; }\n";
+static const char lookup_after[] =
+    "int main() {\n"
+    "  alignas(4) unsigned char elements[4 * 40 + 4];\n"
+    "  for (int i = 0; i < int(sizeof elements); i++) elements[i] = (unsigned char)(37 * i + 11);\n"
+    "  for (int bytes = 1; bytes <= 4; bytes *= 2)\n"
+    "    for (int first = 0; first < 4; first += bytes)\n"
+    "      for (int i = 0; i < 39; i++) {\n"
+    "        unsigned element = 0;\n"
+    "        memcpy(&element, elements + first + bytes * i, bytes);\n"
+    "        if (load_index(elements + first, Index{bytes, 0, 0}, i) != int(element)) return bytes;\n"
+    "      }\n"
+    "  for (int i = 0; i < 9; i++)\n"
+    "    if (load_index(elements, Index{0, 500, -7}, i) != 500 - 7 * i) return 9;\n"
+    "}\n";
+
+static void add_piece(FILE *file, const char *text, const char *from, const char *to) {
+  const char *begin = strstr(text, from), *end = begin ? strstr(begin, to) : NULL;
+  assert_non_null(end);
+  fprintf(file, "%.*s%s", (int)(end - begin), begin, to);
+}
+
+/* An index in one, two or four bytes, wherever it lies in a word, or by its rule. */
+static void the_device_looks_an_index_up(void **state) {
+  char command[1900];
+  (void)state;
+  assert_int_equal(empty_scratch("test_family", ""), 0);
+  char *text = family_of("random,rows=90,cols=700,per_row=7", "recipe=sell");
+  FILE *file = fopen(place("lookup.cpp"), "w");
+  assert_non_null(file);
+  fputs(lookup_before, file);
+  add_piece(file, text, "struct Index {", "\n};\n");
+  add_piece(file, text, "CBGEN_DEVICE int load_index(", "\n}\n");
+  fputs(lookup_after, file);
+  assert_int_equal(fclose(file), 0);
+  snprintf(command, sizeof command, "'%s' -std=c++17 '%s' -o '%s' && '%s'", getenv("CXX") ? getenv("CXX") : "c++",
+           place("lookup.cpp"), place("lookup"), place("lookup"));
+  assert_int_equal(system(command), 0);
+  free(text);
+}
+
+/* ---- what texts hang on */
 
 /* Pairs of matrices and the settings of one layout; whether they share a text. */
 struct sharing {
@@ -304,6 +349,7 @@ static void numbers_beyond_an_int_have_no_family(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(both_tiers_give_the_same_bits),
+      cmocka_unit_test(the_device_looks_an_index_up),
       cmocka_unit_test(matrices_of_one_structure_share_a_text),
       cmocka_unit_test(no_size_of_a_matrix_is_in_a_text),
       cmocka_unit_test(what_has_no_family_says_why),

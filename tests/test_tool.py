@@ -81,6 +81,7 @@ class Messages(Case):
             ("'--output' means nothing to 'analyze'", "analyze", SMALL, "--output=x"),
             ("no help on 'everything'", "help", "everything"),
             ("did you mean 'verify'", "verfy"),
+            ("neither a verb nor a file; see 'cbgen --help'", "frobnicate"),
         ]:
             with self.subTest(arguments=arguments):
                 self.check(2, message, *arguments)

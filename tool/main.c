@@ -130,9 +130,11 @@ static enum cb_status dispatch(int argc, char **argv, struct cb_diag *diag) {
   if (is_help) return help_topic(argc > 2 ? argv[2] : NULL, diag);
   if (argc == 2 && (!strcmp(first, "--help") || !strcmp(first, "-h"))) return help_topic(NULL, diag);
   const struct cb_verb *verb = find_verb(first);
-  const char *meant = verb || strpbrk(first, "./:") || !access(first, F_OK) ? NULL : nearest_verb(first);
-  if (meant)
-    return cb_fail(diag, CB_ERR_ARGUMENT, "'%s' is neither a verb nor a file; did you mean '%s'", first, meant);
+  if (!verb && *first != '-' && !strpbrk(first, "./:") && access(first, F_OK)) {
+    const char *meant = nearest_verb(first);
+    return meant ? cb_fail(diag, CB_ERR_ARGUMENT, "'%s' is neither a verb nor a file; did you mean '%s'", first, meant)
+                 : cb_fail(diag, CB_ERR_ARGUMENT, "'%s' is neither a verb nor a file; see 'cbgen --help'", first);
+  }
   return verb ? run_verb(verb, argc - 2, argv + 2, diag) : run_verb(&cb_verb_generate, argc - 1, argv + 1, diag);
 }
 

@@ -81,8 +81,10 @@ static void row_lines(const struct cb_profile *profile, struct cb_text *text) {
   cb_text_add(text, "%lld to %lld, mean %.2f, standard deviation %.2f\n", (long long)row->shortest,
               (long long)row->longest, row->mean, row->deviation);
   heading(text, "");
-  cb_text_add(text, "50 %% have %lld or fewer, 90 %% %lld, 99 %% %lld; row %lld is longest\n",
-              (long long)row->median, (long long)row->p90, (long long)row->p99, (long long)row->longest_row);
+  cb_text_add(text, "50 %% have %lld or fewer, 90 %% %lld, 99 %% %lld", (long long)row->median, (long long)row->p90,
+              (long long)row->p99);
+  if (row->longest_row >= 0) cb_text_add(text, "; row %lld is longest", (long long)row->longest_row);
+  cb_text_add_string(text, "\n");
   while (last > 0 && !row->bins[last]) last--;
   while (first < last && !row->bins[first]) first++;
   const int open = first + MOST_ROW_LINES - 1; /* the bin that takes the rest if there are more */
