@@ -171,7 +171,7 @@ static void check_eight(const char *matrix, const char *settings) {
 }
 
 /* What no recipe's example has: dense sub-blocks, block rows and batches of patterns, rows in segments beside hot
- * columns, complex numbers that lanes add up. */
+ * columns or on their own, complex numbers that lanes add up, rows without nonzeros. */
 static void other_plans_multiply_alike(void **state) {
   static const char *const cases[][2] = {
       {"dense,rows=70,cols=37", "recipe=cb"},
@@ -180,7 +180,9 @@ static void other_plans_multiply_alike(void **state) {
       {"stencil27,n=7", "recipe=patterns pattern-slices=2 pattern-stride=3"},
       {"long_row,rows=900,per_row=4,long_rows=3,long_length=850", "recipe=hot hot-columns=20"},
       {"long_row,rows=900,per_row=4,long_rows=3,long_length=850", "recipe=hot hot-columns=20 vector-threads=2"},
-      {"powerlaw,rows=300,max=250", "recipe=merge type=c128"},
+      {"long_row,rows=90,cols=9000,per_row=4,long_rows=2,long_length=8000", "recipe=sell vector-threads=4"},
+      {"powerlaw,rows=300,max=250,min=0", "recipe=merge type=c128"},
+      {"hypersparse,rows=900,cols=900,keep=0.3,per_row=3", "recipe=merge vector-threads=4"},
   };
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check_eight(cases[i][0], cases[i][1]);
