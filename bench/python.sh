@@ -4,6 +4,7 @@
 # gradients twice, first with an empty cache and then with what that left. All of it goes to one Markdown file.
 #
 #   bench/python.sh [FILE]      FILE: bench-out/python.md unless named
+#   CHECK_SECONDS=40            no check begins later than that
 #
 # Takes the library and the package's compiled part that bench/pack_gpu.sh put into .gpu/ (bench/gpu.sh unpacks it), unless
 # CBGEN_LIBRARY and CBGEN_CALLS name others; PYTHON names the Python with NumPy, SciPy, CuPy and PyTorch (python3). The exit status is 1 when something failed.
@@ -28,7 +29,7 @@ run() {
 }
 
 {
-  run "Checks" "$python" python/tests/gpu_check.py
+  run "Checks" "$python" python/tests/gpu_check.py --seconds="${CHECK_SECONDS:-40}"
   rm -rf "${CBGEN_CACHE_DIR:?}"/*
   for cache in "empty cache" "kept kernels"; do
     for matrix in blocks:32 blocks:64; do

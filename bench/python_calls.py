@@ -6,8 +6,9 @@ of the package and by ctypes alone, beside these libraries' own products and the
     bench/python_calls.py [--grid N] [--json FILE] [--stand-ins]
 
 A 7-point matrix on N x N x N points (60). Medians of 21 batches of 200 calls, in microseconds of the host's time: the GPU
-is waited for between batches, never in them. "package" is the same with a function that does nothing in place of
-cbgen_multiply: what Python and this package add. --stand-ins: no GPU, no CuPy, no PyTorch; objects of ours whose
+is waited for between batches, never in them, and batches of all calls take turns, so that a host that changes its pace
+changes it for all. The shortest batches go to the file as "least". "package" is the same with a function that does nothing
+in place of cbgen_multiply: what Python and this package add. --stand-ins: no GPU, no CuPy, no PyTorch; objects of ours whose
 attributes cost about as much as theirs, so that only the package's part has a meaning.
 
 CBGEN_LIBRARY and CBGEN_CALLS name libcbgen and the compiled part. The exit status is 1 when a product was wrong.
@@ -35,16 +36,18 @@ def stencil(n):
     return scipy.sparse.csr_matrix(scipy.sparse.kronsum(scipy.sparse.kronsum(line, line), line))
 
 
-def microseconds(call, wait):
-    found = []
-    for _ in range(BATCHES):
-        wait()
-        start = time.perf_counter_ns()
-        for _ in range(CALLS):
-            call()
-        found.append((time.perf_counter_ns() - start) / CALLS / 1000)
+def microseconds(calls, wait):
+    """{name: median} and {name: least} of batches that take turns."""
+    found = {name: [] for name in calls}
+    for _ in range(BATCHES + 1):
+        for name, call in calls.items():
+            wait()
+            start = time.perf_counter_ns()
+            for _ in range(CALLS):
+                call()
+            found[name].append((time.perf_counter_ns() - start) / CALLS / 1000)
     wait()
-    return statistics.median(found[1:])
+    return [{name: choose(times[1:]) for name, times in found.items()} for choose in (statistics.median, min)]
 
 
 # ---- libraries: (name, array from NumPy's, NumPy's from an array, wait for the GPU, its own product)
@@ -127,23 +130,24 @@ def measure(plain, library, dry):
     x, out = array(content), array(numpy.zeros(plain.shape[0]))
     A.multiply(x, out)
     right = dry or bool((fetch(out) == plain @ content).all() and (fetch(A @ x) == plain @ content).all())
-    found = {"library": name, "calls": "ctypes" if cbgen._compiled.CALLS is None else "compiled", "right": right,
-             "matmul": microseconds(lambda: A @ x, wait), "multiply": microseconds(lambda: A.multiply(x, out), wait),
-             "axpby": microseconds(lambda: A.multiply(x, out, alpha=2.0, beta=0.5), wait)}
+    calls = {"matmul": lambda: A @ x, "multiply": lambda: A.multiply(x, out),
+             "axpby": lambda: A.multiply(x, out, alpha=2.0, beta=0.5)}
     if name == "PyTorch":
-        found.update(differentiated(plain, x, wait))
+        calls.update(differentiated(plain, x))
     if not dry:
-        found["own"] = own and microseconds(lambda: own(x), wait)
-        found["bare"] = microseconds(bare(A, shared, x, out), wait)
-    return found
+        calls["bare"] = bare(A, shared, x, out)
+        calls.update({"own": lambda: own(x)} if own else {})
+    medians, least = microseconds(calls, wait)
+    return {"library": name, "calls": "ctypes" if cbgen._compiled.CALLS is None else "compiled", "right": right, **medians,
+            "least": least}
 
 
-def differentiated(plain, x, wait):
-    """cbgen_spmv.torch.Matrix: its product without a gradient, and with one to come."""
+def differentiated(plain, x):
+    """cbgen_spmv.torch.Matrix: its product without a gradient, and with one to come; what a new vector costs."""
     from cbgen_spmv.torch import Matrix
 
     module, learning = Matrix(plain), x.clone().requires_grad_()
-    return {"module": microseconds(lambda: module(x), wait), "gradient": microseconds(lambda: module(learning), wait)}
+    return {"module": lambda: module(x), "gradient": lambda: module(learning), "empty": lambda: x.new_empty(x.shape[0])}
 
 
 def bare(A, shared, x, out):
@@ -200,8 +204,8 @@ def main():
             if not found or not dry:
                 continue
             rows.append({**found, "package_matmul": dry["matmul"], "package_multiply": dry["multiply"]})
-            values = [found["matmul"], dry["matmul"], found["multiply"], dry["multiply"], found["axpby"], found["own"],
-                      found["bare"], found.get("module"), found.get("gradient")]
+            values = [found["matmul"], dry["matmul"], found["multiply"], dry["multiply"], found["axpby"],
+                      found.get("own"), found["bare"], found.get("module"), found.get("gradient")]
             print(f"| {found['library']} | {found['calls']} | " + " | ".join(cell(value) for value in values) + " |", flush=True)
     if arguments.json:
         with open(arguments.json, "w", encoding="utf-8") as file:

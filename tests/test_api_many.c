@@ -181,6 +181,8 @@ static void other_plans_multiply_alike(void **state) {
       {"long_row,rows=900,per_row=4,long_rows=3,long_length=850", "recipe=hot hot-columns=20"},
       {"long_row,rows=900,per_row=4,long_rows=3,long_length=850", "recipe=hot hot-columns=20 vector-threads=2"},
       {"long_row,rows=90,cols=9000,per_row=4,long_rows=2,long_length=8000", "recipe=sell vector-threads=4"},
+      {"long_row,rows=90,cols=4000,per_row=4,long_rows=2,long_length=2000",
+       "recipe=merge merge-piece=512 vector-threads=4"},
       {"powerlaw,rows=300,max=250,min=0", "recipe=merge type=c128"},
       {"hypersparse,rows=900,cols=900,keep=0.3,per_row=3", "recipe=merge vector-threads=4"},
   };

@@ -170,6 +170,37 @@ class ShortWay(FakeCase):
         after = [sys.getrefcount(each) for each in watched]
         self.assertLess(max(abs(a - b) for a, b in zip(after, before)), 20)
 
+    def test_plain_is_for_tensors_that_nobody_listens_to(self):
+        said, learning = [False], TORCH.Tensor(X)
+        learning.requires_grad = True
+        plain = self.operator._plain
+        CALLS.set_listeners(())
+        self.assertIsNone(plain(TORCH.Tensor(X), False))  # it is not known who listens
+        CALLS.set_listeners((lambda: 0, lambda: said[0]))
+        for x, detached, gives in [
+            (TORCH.Tensor(X), False, True), (TORCH.Tensor(X), True, True), (learning, True, True),
+            (learning, False, False), (CUPY.ndarray(X), False, False), (TORCH.Tensor(X[1:]), False, False),
+            (X, False, False), (None, True, False),
+            (TORCH.Tensor(X, cuda=False), False, False), (TORCH.Tensor(X.astype("f4")), False, False),
+        ]:
+            said[0] = False
+            found = plain(x, detached)
+            self.assertEqual(found is not None, gives)
+            if gives:
+                same(found.numpy(), Y)
+                self.assertEqual((found.shape, found.requires_grad), ((30,), False))
+            said[0] = True
+            self.assertIsNone(plain(x, detached))
+        said[0] = False
+        self.assertEqual(plain(TORCH.Tensor(X.reshape(50, 1)), False).shape, (30, 1))
+        CALLS.set_listeners((lambda: 1 // 0,))
+        self.assertIsNone(plain(TORCH.Tensor(X), False))
+        CALLS.set_listeners((lambda: interrupt(None),))
+        self.assertRaises(KeyboardInterrupt, plain, TORCH.Tensor(X), False)
+        self.assertRaises(TypeError, plain, TORCH.Tensor(X))
+        self.assertRaises(TypeError, CALLS.set_listeners, [])
+        CALLS.set_listeners(())
+
     def test_ctrl_c_is_not_swallowed(self):
         with unittest.mock.patch.object(type(CUPY.ndarray(X)), "shape", property(interrupt)):
             self.assertRaises(KeyboardInterrupt, self.operator.multiply, CUPY.ndarray(X), CUPY.ndarray(numpy.zeros(30)))

@@ -95,7 +95,7 @@ class Products(TorchCase):
             (ValueError, "a matrix of 12 x 9 takes (9,) or (9, k)", lambda: A(random(8))),
             (ValueError, "x has shape (1, 9)", lambda: A(random(1, 9))),
             (ValueError, "x has shape (9, 1, 1)", lambda: A(random(9, 1, 1))),
-            (TypeError, "the operator multiplies float64", lambda: A(x.to(torch.complex128))),
+            (TypeError, "x is complex128, whose products have no gradients", lambda: A(x.to(torch.complex128))),
             (ValueError, f"{PLAIN.nnz - 1} values for", lambda: A.multiply(x, values[1:])),
             (TypeError, "the values are complex128", lambda: A.multiply(x, values.to(torch.complex128))),
             (TypeError, "convert it with .to_sparse_csr()", lambda: Matrix(torch.eye(3))),
@@ -150,6 +150,32 @@ class Derivatives(TorchCase):
         traced = make_fx(lambda x: A(x) + A.multiply(x, values))(x)
         called = [str(node.target) for node in traced.graph.nodes if "cbgen_spmv" in str(node.target)]
         self.assertEqual(called, ["cbgen_spmv.product.default", "cbgen_spmv.product_of.default"])
+
+    def test_traces_hold_the_product(self):
+        """And not the result of the call that was traced."""
+        A = Matrix(PLAIN)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            traced = torch.jit.trace(lambda x: A(x), (random(9),))
+        self.close(traced(random(9, seed=2)), expected(random(9, seed=2)))
+
+    def test_tangents_go_along(self):
+        from torch.autograd import forward_ad
+
+        A, tangent, values = Matrix(PLAIN), random(9, seed=3), torch.from_numpy(PLAIN.data)
+        for learns in (False, True):
+            with forward_ad.dual_level():
+                both = forward_ad.make_dual(random(9, requires_grad=learns), tangent)
+                found = forward_ad.unpack_dual(A(both))
+                self.close(found.primal, expected(random(9)))
+                self.close(found.tangent, expected(tangent))
+                self.refuses(NotImplementedError, "jvp", A.multiply, both, values)  # and are not lost
+
+    def test_the_module_may_go_before_its_gradients(self):
+        x = random(9, requires_grad=True)
+        y = Matrix(PLAIN)(x)
+        gc.collect()
+        self.close(torch.autograd.grad(y.sum(), x)[0], torch.from_numpy(PLAIN.T @ numpy.ones(12)))
 
     def test_plain_and_dispatched_derivatives_agree(self):
         A = Matrix(PLAIN)

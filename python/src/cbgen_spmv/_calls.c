@@ -308,15 +308,16 @@ static enum outcome read_stream(const struct reader *reader, struct vector *v) {
   return DONE;
 }
 
-/* Whether the array is a vector of `length` that the operator can take, and where it is. */
-static enum outcome read_vector(const Call *call, PyObject *array, int64_t length, struct vector *v) {
+/* Whether the array is a vector of `length` that the operator can take, and where it is. `detached`: whether it may
+ * require gradients. */
+static enum outcome read_vector(const Call *call, PyObject *array, int64_t length, bool detached, struct vector *v) {
   const struct reader *reader = reader_of(array);
   if (!reader) return LONG_WAY;
   enum outcome outcome = DONE;
   v->read_only = v->knows_stream = false;
   if (reader->kind == CUPY) outcome = read_cupy(reader, call, array, v);
   if (reader->kind == INTERFACE) outcome = read_interface(reader, call, array, v);
-  if (reader->kind == TORCH) outcome = attribute_is(array, names.requires_grad, Py_False);
+  if (reader->kind == TORCH && !detached) outcome = attribute_is(array, names.requires_grad, Py_False);
   if (reader->kind == TORCH && outcome == DONE)
     outcome = (reader->exchange ? read_exchanged : read_torch_attributes)(reader, call, array, v);
   if (outcome != DONE) return outcome;
@@ -338,7 +339,10 @@ static PyObject *new_result(const Call *call, PyObject *x, const struct vector *
   *outcome = LONG_WAY;
   if (reader->kind == INTERFACE) return NULL;
   PyObject *dtype = PyDict_GetItem(reader->dtypes, call->type_name); /* borrowed */
-  PyObject *shape = Py_BuildValue(v->column ? "(Li)" : "(L)", (long long)call->rows, 1);
+  const long long rows = call->rows;
+  PyObject *shape = v->column                ? Py_BuildValue("(Li)", rows, 1)
+                    : reader->kind == TORCH ? PyLong_FromLongLong(rows) /* which it reads faster than a tuple */
+                                             : Py_BuildValue("(L)", rows);
   PyObject *made = NULL;
   if (shape && dtype)
     made = reader->kind == CUPY ? PyObject_CallFunctionObjArgs(reader->empty, shape, dtype, NULL)
@@ -382,6 +386,7 @@ struct request {
   double alpha, beta;
   bool given; /* whether the caller names a stream */
   uint64_t stream;
+  bool detached; /* whether x may require gradients */
 };
 
 static enum outcome find_stream(struct request *r, struct vector *x, struct vector *y) {
@@ -404,9 +409,9 @@ static PyObject *run(const Products *self, struct request *r, enum outcome *outc
   PyObject *made = NULL;
   *outcome = LONG_WAY;
   if (!call || !call->handle || (!r->out && r->given)) return NULL;
-  *outcome = read_vector(call, r->x, call->cols, &x);
+  *outcome = read_vector(call, r->x, call->cols, r->detached, &x);
   if (*outcome == DONE && !r->out) r->out = made = new_result(call, r->x, &x, outcome);
-  if (*outcome == DONE) *outcome = read_vector(call, r->out, call->rows, &y);
+  if (*outcome == DONE) *outcome = read_vector(call, r->out, call->rows, false, &y);
   if (*outcome == DONE && (y.read_only || overlap(call, &x, &y))) *outcome = LONG_WAY;
   if (*outcome == DONE) *outcome = find_stream(r, &x, &y);
   if (*outcome == DONE) {
@@ -510,6 +515,33 @@ static PyObject *products_matvec(PyObject *self, PyObject *x) {
   return multiplied(self, x, names._matvec);
 }
 
+/* PyTorch's functions that say whether more is to happen than what a call does; NULL: unknown. */
+static PyObject *listeners;
+
+static enum outcome nobody_listens(void) {
+  const Py_ssize_t count = listeners ? PyTuple_Size(listeners) : 0;
+  for (Py_ssize_t i = 0; i < count; i++) {
+    PyObject *said = PyObject_CallNoArgs(PyTuple_GetItem(listeners, i));
+    if (!said) return long_way();
+    const int listens = PyObject_IsTrue(said);
+    Py_DECREF(said);
+    if (listens) return listens < 0 ? long_way() : LONG_WAY;
+  }
+  return count ? DONE : LONG_WAY;
+}
+
+/* For cbgen_spmv.torch, which knows the long way. */
+static PyObject *products_plain(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
+  PyObject *result = NULL;
+  if (count != 2) return PyErr_Format(PyExc_TypeError, "_plain takes a tensor and whether it may require gradients");
+  struct request r = {.x = arguments[0], .alpha = 1, .detached = arguments[1] == Py_True};
+  const struct reader *reader = reader_of(r.x);
+  enum outcome outcome = reader && reader->kind == TORCH ? nobody_listens() : LONG_WAY;
+  if (outcome == DONE) result = run((Products *)self, &r, &outcome);
+  if (outcome != LONG_WAY) return result;
+  Py_RETURN_NONE;
+}
+
 static PyObject *products_type;
 
 static PyObject *products_matmul(PyObject *left, PyObject *right) {
@@ -552,6 +584,9 @@ static PyMethodDef products_methods[] = {
    "TypeError, ValueError: the arrays do not fit, and what to do about it."},
   {"matvec", products_matvec, METH_O,
    "matvec($self, x)\n--\n\nA x as a new array. A vector that is not contiguous is copied first."},
+  {"_plain", (PyCFunction)(void (*)(void))products_plain, METH_FASTCALL,
+   "_plain(x, detached): A x as a new array, where x is a tensor to which nobody listens; None: by another way.\n"
+   "detached: whether x may require gradients, which the result does not."},
   {"_bind", products_bind, METH_VARARGS, "_bind(call, handle_of_stream, check): what the products need, once."},
   {NULL, NULL, 0, NULL}};
 
@@ -652,6 +687,15 @@ static PyObject *set_stream_handle(PyObject *module, PyObject *function) {
   Py_RETURN_NONE;
 }
 
+static PyObject *set_listeners(PyObject *module, PyObject *functions) {
+  (void)module;
+  if (!PyTuple_Check(functions)) return PyErr_Format(PyExc_TypeError, "set_listeners takes a tuple of functions");
+  PyObject *before = listeners;
+  Py_INCREF(listeners = functions);
+  Py_XDECREF(before);
+  Py_RETURN_NONE;
+}
+
 static PyObject *set_pointer_attribute(PyObject *module, PyObject *number) {
   (void)module;
   uintptr_t address = (uintptr_t)PyLong_AsUnsignedLongLongMask(number);
@@ -665,6 +709,8 @@ static PyMethodDef functions[] = {
    "learn(type, kind, dtypes, current_stream, empty, exchange): how to read a type's arrays."},
   {"forget", forget, METH_NOARGS, "forget(): the types learnt."},
   {"set_pointer_attribute", set_pointer_attribute, METH_O, "set_pointer_attribute(address): of cuPointerGetAttribute."},
+  {"set_listeners", set_listeners, METH_O,
+   "set_listeners(functions): of PyTorch, without arguments; while one says something true, `_plain` gives None."},
   {"set_stream_handle", set_stream_handle, METH_O, "set_stream_handle(function): of what is given as stream=."},
   {NULL, NULL, 0, NULL}};
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_calls", "The short way of products.", -1, functions,

@@ -32,6 +32,10 @@ class Products:
 
     multiply.__qualname__ = "Operator.multiply"  # for messages about arguments
 
+    def _plain(self, x: Any, detached: bool) -> Any:
+        """What the compiled part takes of PyTorch's: nothing here."""
+        return None
+
     def _bind(self, call: Any, handle_of_stream: Any, check: Any) -> None:
         """What the short way needs; there is none here."""
 

@@ -17,10 +17,13 @@ from __future__ import annotations
 import itertools
 import threading
 import weakref
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, Optional, Tuple
 
 import torch  # type: ignore[import-not-found,unused-ignore]
+from torch.autograd import forward_ad  # type: ignore[import-not-found,unused-ignore]
+from torch.compiler import is_compiling  # type: ignore[import-not-found,unused-ignore]
 
+from ._compiled import CALLS
 from ._operator import Operator, compile
 
 __all__ = ["Matrix"]
@@ -28,6 +31,12 @@ __all__ = ["Matrix"]
 NAMESPACE = "cbgen_spmv"
 _matrices: "weakref.WeakValueDictionary[str, Matrix]" = weakref.WeakValueDictionary()
 _keys = itertools.count()
+
+
+def check_real(what: str, tensor: Any) -> None:
+    if tensor.is_complex():
+        raise TypeError(f"{what} {str(tensor.dtype).rpartition('.')[2]}, whose products have no gradients here: use "
+                        "cbgen_spmv.compile")
 
 
 def csr_tensors(matrix: Any) -> Tuple[Any, Any, Any, Tuple[int, int]]:
@@ -45,9 +54,7 @@ def csr_tensors(matrix: Any) -> Tuple[Any, Any, Any, Tuple[int, int]]:
     else:
         raise TypeError(f"a {type(matrix).__name__} is no sparse matrix: give a torch.sparse_csr tensor, or a sparse matrix "
                         "of SciPy or CuPy")
-    if parts[0].dtype.is_complex:
-        raise TypeError(f"the values are {str(parts[0].dtype).rpartition('.')[2]}, whose products have no gradients here: "
-                        "use cbgen_spmv.compile")
+    check_real("the values are", parts[0])
     rows, cols = matrix.shape
     return *parts, (int(rows), int(cols))
 
@@ -92,11 +99,12 @@ class Matrix(torch.nn.Module):  # type: ignore[misc,unused-ignore]
     def _begin(self) -> None:
         self._key = str(next(_keys))
         self._operators: Dict[Tuple[bool, bool], Operator] = {}
+        self._plain: Dict[bool, Callable[[Any, bool], Any]] = {}  # transposed or not, of operators with constant values
         self._lock = threading.RLock()
         _matrices[self._key] = self
 
     def __getstate__(self) -> Dict[str, Any]:
-        left_out = ("_key", "_operators", "_lock")
+        left_out = ("_key", "_operators", "_plain", "_lock")
         return {name: value for name, value in self.__dict__.items() if name not in left_out}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
@@ -105,7 +113,7 @@ class Matrix(torch.nn.Module):  # type: ignore[misc,unused-ignore]
 
     @property
     def trainable(self) -> bool:
-        return isinstance(self.values, torch.nn.Parameter)
+        return "values" in self._parameters
 
     @property
     def rows(self) -> Any:
@@ -128,13 +136,27 @@ class Matrix(torch.nn.Module):  # type: ignore[misc,unused-ignore]
                 found = compile(parts, shape=self.shape, transpose=transposed, keep_matrix=False,
                                 values="mutable" if mutable else "stored", **self.options)
                 self._operators[(transposed, mutable)] = found
+                if not mutable:
+                    self._plain[transposed] = found._plain
             return found
 
     def forward(self, x: Any) -> Any:
         """A x."""
         if self.trainable:
             return self.multiply(x, self.values)
-        return call_product(x, self._key, False)
+        return self._product(x, False)
+
+    def _product(self, x: Any, transposed: bool) -> Any:
+        """With constant values. Most calls end at `plain`, which is compiled."""
+        if not is_compiling():
+            plain = self._plain.get(transposed)
+            if plain is not None:
+                found = plain(x, not torch.is_grad_enabled())
+                if found is not None:
+                    return found
+            if plainly(x):
+                return Product.apply(x, self, transposed) if learns(x) else product(x, self._key, transposed)
+        return torch.ops.cbgen_spmv.product(x, self._key, transposed)
 
     def __matmul__(self, x: Any) -> Any:
         return self(x)
@@ -172,8 +194,9 @@ def matrix_of(key: str) -> Matrix:
     return found
 
 
-def check_shape(x: Any, key: str, transposed: bool) -> Tuple[int, ...]:
+def check_vectors(x: Any, key: str, transposed: bool) -> Tuple[int, ...]:
     """The shape of the product."""
+    check_real("x is", x)
     shape = matrix_of(key).shape
     rows, cols = shape[::-1] if transposed else shape
     if x.dim() not in (1, 2) or x.shape[0] != cols:
@@ -182,12 +205,13 @@ def check_shape(x: Any, key: str, transposed: bool) -> Tuple[int, ...]:
 
 
 def product(x: Any, key: str, transposed: bool) -> Any:
-    check_shape(x, key, transposed)
+    check_vectors(x, key, transposed)
     return run(matrix_of(key).operator(transposed), x)
 
 
 def product_of(values: Any, x: Any, rows: Any, columns: Any, key: str, transposed: bool) -> Any:
-    check_shape(x, key, transposed)
+    check_vectors(x, key, transposed)
+    check_real("the values are", values)
     operator = matrix_of(key).operator(transposed, True)
     given = values.detach().contiguous()
     operator.update_values(given if given.is_cuda else given.numpy())
@@ -195,11 +219,12 @@ def product_of(values: Any, x: Any, rows: Any, columns: Any, key: str, transpose
 
 
 def fake_product(x: Any, key: str, transposed: bool) -> Any:
-    shape = check_shape(x, key, transposed)
+    shape = check_vectors(x, key, transposed)
     return x.new_empty(shape[::-1]).t() if len(shape) == 2 else x.new_empty(shape)
 
 
 def fake_product_of(values: Any, x: Any, rows: Any, columns: Any, key: str, transposed: bool) -> Any:
+    check_real("the values are", values)
     if values.shape != columns.shape:
         raise ValueError(f"{values.shape[0]} values for a pattern of {columns.shape[0]}")
     return fake_product(x, key, transposed)
@@ -213,7 +238,7 @@ def keep_product(ctx: Any, inputs: Tuple[Any, ...], output: Any) -> None:
 
 
 def derive_product(ctx: Any, gradient: Any) -> Tuple[Any, ...]:
-    return call_product(gradient, ctx.key, not ctx.transposed), None, None
+    return matrix_of(ctx.key)._product(gradient, not ctx.transposed), None, None
 
 
 def keep_product_of(ctx: Any, inputs: Tuple[Any, ...], output: Any) -> None:
@@ -238,16 +263,26 @@ def derive_product_of(ctx: Any, gradient: Any) -> Tuple[Any, ...]:
     return of_values, of_x, None, None, None, None
 
 
-# ---- plain calls: PyTorch's dispatcher and its bookkeeping take 10 to 15 microseconds, these 2 to 5
+# ---- plain calls: PyTorch's dispatcher and its bookkeeping take 10 to 15 microseconds, these 1 to 5
 
 
 class Product(torch.autograd.Function):  # type: ignore[misc,unused-ignore]
-    @staticmethod
-    def forward(ctx: Any, x: Any, key: str, transposed: bool) -> Any:
-        ctx.key, ctx.transposed = key, transposed
-        return product(x, key, transposed)
+    """With constant values, for an x that learns. It holds the matrix: the module may go before its gradients come."""
 
-    backward = staticmethod(derive_product)
+    @staticmethod
+    def forward(ctx: Any, x: Any, matrix: Matrix, transposed: bool) -> Any:
+        ctx.matrix, ctx.transposed = matrix, transposed
+        plain = matrix._plain.get(transposed)
+        found = None if plain is None else plain(x, True)
+        return product(x, matrix._key, transposed) if found is None else found
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any) -> Tuple[Any, ...]:
+        return ctx.matrix._product(gradient, not ctx.transposed), None, None
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: Any, *_: Any) -> Any:
+        return ctx.matrix._product(tangent, ctx.transposed)
 
 
 class ProductOf(torch.autograd.Function):  # type: ignore[misc,unused-ignore]
@@ -261,25 +296,29 @@ class ProductOf(torch.autograd.Function):  # type: ignore[misc,unused-ignore]
 
 
 PLAIN_TYPES = (torch.Tensor, torch.nn.Parameter)
-_transforms = getattr(torch._C, "_are_functorch_transforms_active", None)
-_modes = getattr(torch._C, "_len_torch_dispatch_stack", None)
+_names = ("_are_functorch_transforms_active", "_len_torch_dispatch_stack", "_is_tracing")
+LISTENERS: Tuple[Callable[[], Any], ...] = tuple(getattr(torch._C, name) for name in _names if hasattr(torch._C, name))
+_knows_all = len(LISTENERS) == len(_names)
+
+
+def carries_tangents() -> bool:
+    """Whether derivatives go along with tensors: torch.autograd.forward_ad."""
+    return bool(getattr(forward_ad, "_current_level", -1) >= 0)
+
+
+if CALLS is not None:
+    CALLS.set_listeners(LISTENERS + (carries_tangents,) if _knows_all else ())
 
 
 def plainly(x: Any) -> bool:
-    """Whether nobody listens to calls or gives tensors another meaning: no compiler, transform, mode or subclass."""
-    if torch.compiler.is_compiling() or type(x) not in PLAIN_TYPES or _transforms is None or _modes is None:
+    """Whether nobody listens to calls or gives tensors another meaning: no compiler, transform, mode, tracer or subclass."""
+    if is_compiling() or type(x) not in PLAIN_TYPES or not _knows_all:
         return False
-    return not _transforms() and not _modes()
+    return not any(listens() for listens in LISTENERS)
 
 
 def learns(*tensors: Any) -> bool:
-    return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
-
-
-def call_product(x: Any, key: str, transposed: bool) -> Any:
-    if not plainly(x):
-        return torch.ops.cbgen_spmv.product(x, key, transposed)
-    return (Product.apply if learns(x) else product)(x, key, transposed)
+    return carries_tangents() or torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
 
 
 def call_product_of(values: Any, x: Any, rows: Any, columns: Any, key: str, transposed: bool) -> Any:
