@@ -8,6 +8,7 @@
 
 /* clang++ takes half the time of g++, with which every eighth of test_kernels_shapes and the corpus are compiled. */
 const char *fast_compiler(void);
+const char *usual_compiler(void);
 
 /* A host with these options, open until the program ends. The compiler that they name is a wish: without it another
  * one serves. */

@@ -5,7 +5,9 @@
 #include "tests/api_support.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <omp.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* What a life ended with: its first failure. */
@@ -25,17 +27,52 @@ struct life {
   cbgen_values values;
   struct form form;
   int cache, turned;
-  int measured; /* hundreds of products, which take their time here */
+  int measured; /* by as few products as measuring takes: they are long ones on the fake GPU */
 };
 
+/* A product takes longer than the time that a batch of them shall. */
+static void take_long(void *user, const struct fake_launch *launch) {
+  (void)user;
+  (void)launch;
+  fake->clock_ns += 60000000;
+}
+
 /* Without a shell: it is done some thousand times. */
-static void clear_cache(void) {
+static DIR *open_directory(const char *name) {
   char path[512];
-  snprintf(path, sizeof path, "%s/failing", getenv("CBGEN_TEST_TMP"));
-  DIR *files = opendir(path);
-  if (!files) return;
+  snprintf(path, sizeof path, "%s/%s", getenv("CBGEN_TEST_TMP"), name);
+  mkdir(path, 0700);
+  DIR *directory = opendir(path);
+  assert_non_null(directory);
+  return directory;
+}
+
+static void clear_files(const char *name) {
+  DIR *files = open_directory(name);
   for (struct dirent *file; (file = readdir(files));) unlinkat(dirfd(files), file->d_name, 0);
   closedir(files);
+}
+
+static void copy_file(int from_directory, int to_directory, const char *name) {
+  struct stat status;
+  const int from = openat(from_directory, name, O_RDONLY);
+  const int to = openat(to_directory, name, O_WRONLY | O_CREAT | O_EXCL, 0600);
+  assert_true(from >= 0 && to >= 0 && !fstat(from, &status));
+  for (off_t left = status.st_size; left > 0;) {
+    const ssize_t copied = copy_file_range(from, NULL, to, NULL, (size_t)left, 0);
+    assert_true(copied > 0);
+    left -= copied;
+  }
+  close(from);
+  close(to);
+}
+
+static void copy_files(const char *from_name, const char *to_name) {
+  DIR *from = open_directory(from_name), *to = open_directory(to_name);
+  for (struct dirent *file; (file = readdir(from));)
+    if (*file->d_name != '.') copy_file(dirfd(from), dirfd(to), file->d_name);
+  closedir(from);
+  closedir(to);
 }
 
 static void use(cbgen_operator *op, const struct sample *sample, int measured, struct outcome *outcome) {
@@ -124,14 +161,23 @@ static void fail_memory(long nth) {
   cb_memory_fail_at((uint64_t)nth, 0);
 }
 
-/* The empty cache of a life, or one that the same life has filled. */
-static void prepare_cache(const struct life *life, const struct sample *sample, int filled) {
-  clear_cache();
-  if (filled) assert_int_equal(live(life, sample, NULL, 0).status, CBGEN_OK);
+/* What a life leaves in its cache. */
+static void fill_cache(const struct life *life, const struct sample *sample) {
+  clear_files("failing");
+  clear_files("filled");
+  if (!life->cache) return;
+  assert_int_equal(live(life, sample, NULL, 0).status, CBGEN_OK);
+  copy_files("failing", "filled");
+}
+
+/* The empty cache of a life, or the one that the same life has filled. */
+static void prepare_cache(int filled) {
+  clear_files("failing");
+  if (filled) copy_files("filled", "failing");
 }
 
 static long count_allocations(const struct life *life, const struct sample *sample, int filled) {
-  prepare_cache(life, sample, filled);
+  prepare_cache(filled);
   cb_memory_fail_at(0, 0);
   assert_int_equal(live(life, sample, NULL, 0).status, CBGEN_OK);
   return (long)cb_memory_fail_at(0, 0);
@@ -142,10 +188,12 @@ static void any_allocation_may_fail(void **state) {
   for (int i = 0; i < LIVES; i++)
     for (int filled = 0; filled <= lives[i].cache; filled++) {
       struct sample sample = sample_of(matrix, lives[i].form);
+      fake->hook = lives[i].measured ? take_long : NULL;
+      fill_cache(&lives[i], &sample);
       const long allocations = count_allocations(&lives[i], &sample, filled);
       int refused = 0;
       for (long nth = 1; nth <= allocations; nth++) {
-        prepare_cache(&lives[i], &sample, filled);
+        prepare_cache(filled);
         const struct outcome outcome = live(&lives[i], &sample, fail_memory, nth);
         if (outcome.status && outcome.status != CBGEN_ERROR_MEMORY)
           fail_msg("allocation %ld of life %d: %s (%s)", nth, i, outcome.message,
@@ -182,7 +230,9 @@ static void any_call_of_cuda_may_fail(void **state) {
       for (long nth = 1;; nth++) {
         open_fake(state);
         struct sample sample = sample_of(matrix, lives[i].form);
-        prepare_cache(&lives[i], &sample, filled);
+        fake->hook = lives[i].measured ? take_long : NULL;
+        if (nth == 1) fill_cache(&lives[i], &sample);
+        prepare_cache(filled);
         fake->failed[0] = 0;
         fake->failure = 700;
         const struct outcome outcome = live(&lives[i], &sample, fail_cuda, nth);

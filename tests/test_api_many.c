@@ -171,7 +171,7 @@ static void check_eight(const char *matrix, const char *settings) {
 }
 
 /* What no recipe's example has: dense sub-blocks, block rows and batches of patterns, rows in segments beside hot
- * columns or on their own, complex numbers that lanes add up, rows without nonzeros. */
+ * columns. */
 static void other_plans_multiply_alike(void **state) {
   static const char *const cases[][2] = {
       {"dense,rows=70,cols=37", "recipe=cb"},
@@ -180,6 +180,14 @@ static void other_plans_multiply_alike(void **state) {
       {"stencil27,n=7", "recipe=patterns pattern-slices=2 pattern-stride=3"},
       {"long_row,rows=900,per_row=4,long_rows=3,long_length=850", "recipe=hot hot-columns=20"},
       {"long_row,rows=900,per_row=4,long_rows=3,long_length=850", "recipe=hot hot-columns=20 vector-threads=2"},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check_eight(cases[i][0], cases[i][1]);
+}
+
+/* Long rows in segments, rows without nonzeros, and complex numbers that lanes add up. */
+static void threads_share_vectors_of_any_rows(void **state) {
+  static const char *const cases[][2] = {
       {"long_row,rows=90,cols=9000,per_row=4,long_rows=2,long_length=8000", "recipe=sell vector-threads=4"},
       {"long_row,rows=90,cols=4000,per_row=4,long_rows=2,long_length=2000",
        "recipe=merge merge-piece=512 vector-threads=4"},
@@ -360,6 +368,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(every_vector_has_its_own_product, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(other_plans_multiply_alike, open_fake, check_fake),
+      cmocka_unit_test_setup_teardown(threads_share_vectors_of_any_rows, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(kept_sums_have_room, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(an_operator_for_one_vector, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(copies_multiply_alike, open_fake, check_fake),
