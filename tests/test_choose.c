@@ -110,6 +110,8 @@ static void count_neighbours(struct slow *slow, int64_t first, int64_t end) {
       counts->diagonal += row + 1 < end && has_entry(slow, row + 1, column + 1);
       counts->row_sectors[0] += !k || column / 4 != before / 4;
       counts->row_sectors[1] += !k || column / 8 != before / 8;
+      counts->row_lines[0] += !k || column / 16 != before / 16;
+      counts->row_lines[1] += !k || column / 32 != before / 32;
     }
     int alike = row > first && length_of(slow, row) == length_of(slow, row - 1);
     for (int64_t k = 0; alike && k < length_of(slow, row); k++)
@@ -125,14 +127,19 @@ static void count_neighbours(struct slow *slow, int64_t first, int64_t end) {
 static void count_steps(struct slow *slow, int64_t first, int64_t end) {
   int64_t last = 0;
   for (int64_t k = 0; last >= 0; k++) {
+    struct list eights = {0}, fours = {0};
     last = -1;
     for (int64_t row = first; row < end; row++) {
       if (k >= length_of(slow, row)) continue;
       const int64_t column = column_at(slow, row, k);
+      add(&eights, column / 16 % 256);
+      add(&fours, column / 32 % 256);
       slow->counts.step_sectors[0] += last < 0 || last / 4 != column / 4;
       slow->counts.step_sectors[1] += last < 0 || last / 8 != column / 8;
       last = column;
     }
+    slow->counts.step_lines[0] += different(&eights);
+    slow->counts.step_lines[1] += different(&fours);
   }
 }
 

@@ -527,8 +527,8 @@ static void the_device_chooses(void **state) {
       {"fe3,n=12", "recipe=auto search=profile", "blocks", 0},
       {"fe3,n=12", "recipe=auto search=ready", "blocks", 0},
       {"road,n=300,keep=0.6", "recipe=auto search=ready ready-loss=1000000", "dia", 0},
-      {"road,n=300,keep=0.6", "recipe=auto search=ready ready-loss=0", NULL, 0},
-      {"road,n=300,keep=0.6", "recipe=auto search=profile", NULL, 0},
+      {"kkt,n=200,stages=2", "recipe=auto search=ready ready-loss=0", NULL, 0},
+      {"kkt,n=200,stages=2", "recipe=auto search=profile", NULL, 0},
       {"rmat,scale=16,edge_factor=32", "recipe=auto search=ready ready-loss=0", "hot", INT64_MAX},
   };
   struct cb_session *session = open_session();

@@ -88,6 +88,8 @@ static void add_neighbours(struct list *list, const struct cb_choice_profile *pr
   add(list, share(profile->row_sectors[narrow], all));
   add(list, share(profile->step_sectors[narrow], all));
   add(list, share(profile->slice_sectors[narrow], all));
+  add(list, share(profile->row_lines[narrow], all));
+  add(list, share(profile->step_lines[narrow], all));
   add(list, share(profile->wide_sectors[narrow], profile->in_wide));
   add(list, share(profile->panel_columns, all));
   add(list, share(profile->panel_blocks, all));
@@ -130,23 +132,23 @@ static void add_model(struct list *list, const struct cb_choice_times *model) {
 }
 
 const char *const cb_choice_feature_names[CB_CHOICE_FEATURES] = {
-    "value bytes",      "vector bytes",  "nonzeros",       "rows",
-    "columns",          "bytes",         "mean",           "longest",
-    "longest / mean",   "empty rows",    "short rows",     "in long rows",
-    "length of most",   "padding 1",     "padding 2",      "padding 4",
-    "padding 8",        "padding 16",    "padding 32",     "left out",
-    "across",           "down",          "diagonal",       "row sectors",
-    "step sectors",     "slice sectors", "wide sectors",   "panel columns",
-    "panel blocks",     "span",          "in runs",        "run fill",
-    "tiles 1x2",        "tiles 2x1",     "tiles 2x2",      "tiles 3x3",
-    "tiles 4x4",        "tiles 5x5",     "tiles 6x6",      "tiles 8x8",
-    "diagonals",        "in diagonals",  "diagonal fill",  "unknowns",
-    "patterns",         "pattern few",   "pattern many",   "pattern offsets",
-    "occupied columns", "in 32",         "with 32",        "in 128",
-    "with 128",         "in 512",        "with 512",       "model",
-    "model dia",        "model blocks",  "model patterns", "model sell",
-    "model merge",      "model hot",     "model phases",   "model cb",
-    "model slices"};
+    "value bytes",    "vector bytes",    "nonzeros",         "rows",
+    "columns",        "bytes",           "mean",             "longest",
+    "longest / mean", "empty rows",      "short rows",       "in long rows",
+    "length of most", "padding 1",       "padding 2",        "padding 4",
+    "padding 8",      "padding 16",      "padding 32",       "left out",
+    "across",         "down",            "diagonal",         "row sectors",
+    "step sectors",   "slice sectors",   "row lines",        "step lines",
+    "wide sectors",   "panel columns",   "panel blocks",     "span",
+    "in runs",        "run fill",        "tiles 1x2",        "tiles 2x1",
+    "tiles 2x2",      "tiles 3x3",       "tiles 4x4",        "tiles 5x5",
+    "tiles 6x6",      "tiles 8x8",       "diagonals",        "in diagonals",
+    "diagonal fill",  "unknowns",        "patterns",         "pattern few",
+    "pattern many",   "pattern offsets", "occupied columns", "in 32",
+    "with 32",        "in 128",          "with 128",         "in 512",
+    "with 512",       "model",           "model dia",        "model blocks",
+    "model patterns", "model sell",      "model merge",      "model hot",
+    "model phases",   "model cb",        "model slices"};
 
 void cb_choice_describe(struct cb_choice_features *features, const struct cb_choice_profile *profile,
                         const struct cb_choice_times *model, struct cb_types types) {

@@ -65,17 +65,22 @@ static void count_along_row(struct group *group, int64_t i) {
   const struct cb_choice_row row = group->row[i];
   struct cb_choice_profile *sums = group->sums;
   if (row.begin == row.end) return;
-  int32_t across = 0, twos = 1, eights = 1, fours = 1; /* a row that is not long has few */
+  int32_t across = 0, twos = 1, sectors[2] = {1, 1}, lines[2] = {1, 1}; /* a row that is not long has few */
   for (int64_t k = row.begin + 1; k < row.end; k++) {
+    const uint32_t apart = (uint32_t)columns[k] ^ (uint32_t)columns[k - 1]; /* above the bits of a place within */
     across += columns[k] == columns[k - 1] + 1;
-    twos += columns[k] >> 1 != columns[k - 1] >> 1;
-    eights += columns[k] >> 2 != columns[k - 1] >> 2;
-    fours += columns[k] >> 3 != columns[k - 1] >> 3;
+    twos += apart >> 1 != 0;
+    sectors[0] += apart >> 2 != 0;
+    sectors[1] += apart >> 3 != 0;
+    lines[0] += apart >> 4 != 0;
+    lines[1] += apart >> 5 != 0;
   }
   group->across += across;
   group->twos += twos;
-  sums->row_sectors[0] += eights;
-  sums->row_sectors[1] += fours;
+  for (int narrow = 0; narrow < 2; narrow++) {
+    sums->row_sectors[narrow] += sectors[narrow];
+    sums->row_lines[narrow] += lines[narrow];
+  }
 }
 
 /* Numbers for `count` rows, or rows of tiles: marks of the first stay until the last has its own. Returns the first. */
@@ -173,7 +178,22 @@ static void count_neighbours(struct group *group) {
   group->sums->down += group->down;
 }
 
-/* ---- sectors: nonzero k of all rows, for each k */
+/* ---- sectors and lines: nonzero k of all rows, for each k */
+
+/* Lines that were met, by the last 8 bits of their numbers. */
+struct lines {
+  uint64_t met[4];
+};
+
+static void meet_line(struct lines *lines, int32_t line) {
+  lines->met[line >> 6 & 3] |= UINT64_C(1) << (line & 63);
+}
+
+static int64_t lines_met(const struct lines *lines) {
+  int64_t count = 0;
+  for (int i = 0; i < 4; i++) count += __builtin_popcountll(lines->met[i]);
+  return count;
+}
 
 static void count_steps(struct group *group) {
   const int32_t *columns = group->sample->columns;
@@ -190,12 +210,17 @@ static void count_steps(struct group *group) {
     for (int i = 0; i < rows; i++) shortest = cb_smaller(shortest, length[i]);
     for (; step < shortest; step++) {
       int32_t last = -1; /* in no sector */
+      struct lines of_eights = {{0}}, of_fours = {{0}};
       for (int i = 0; i < rows; i++) {
         const int32_t column = row[i][step];
         eights += column >> 2 != last >> 2;
         fours += column >> 3 != last >> 3;
+        meet_line(&of_eights, column >> 4);
+        meet_line(&of_fours, column >> 5);
         last = column;
       }
+      group->sums->step_lines[0] += lines_met(&of_eights);
+      group->sums->step_lines[1] += lines_met(&of_fours);
     }
     int still = 0;
     for (int i = 0; i < rows; i++) {

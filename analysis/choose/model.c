@@ -20,6 +20,7 @@ struct view {
   int64_t short_nonzeros;              /* those in rows that groups look at */
   int64_t slice_sectors, wide_sectors; /* of x: what 32 rows and 256 rows each read once */
   int64_t row_sectors, step_sectors;   /* what warps ask for along rows, and down rows */
+  int64_t row_lines, step_lines;       /* the same in lines of L1 */
   int64_t column;                      /* bytes of a column, from the first of 32 rows */
 };
 
@@ -82,6 +83,7 @@ static struct cb_cost sell_cost(const struct view *view, int64_t nonzeros, int *
                             2 * CB_COST_BATCH_NS + CB_COST_SELL_ORDER_NS;
   const int sorted = *is_sorted = varied_ns < natural_ns;
   const int64_t asked = log2 < 3 ? view->step_sectors : view->row_sectors,
+                lines = log2 < 3 ? view->step_lines : view->row_lines,
                 sectors = sectors_of(view, 256 >> log2, asked);
   const int64_t waves = (profile->rows << log2) / (RESIDENT * (int64_t)view->target->multiprocessors);
   const int64_t slots = cb_proportion(sorted ? varied : natural, nonzeros, profile->nnz);
@@ -89,7 +91,7 @@ static struct cb_cost sell_cost(const struct view *view, int64_t nonzeros, int *
       .bytes = slots * slot + profile->rows * (sorted ? 6 : 1),
       .sectors = cb_proportion(kept_in_l1(view, sectors), nonzeros, profile->nnz),
       .work_ns =
-          cb_larger(waves * CB_COST_SELL_WAVE_NS, cb_proportion(asked * SELL_ASK_PS / 1000, nonzeros, profile->nnz)),
+          cb_larger(waves * CB_COST_SELL_WAVE_NS, cb_proportion(lines * SELL_ASK_PS / 1000, nonzeros, profile->nnz)),
       .chain_ns = (sorted ? 2 : cb_divide_up(longest, BATCH)) * CB_COST_BATCH_NS,
       .tail_ns = sorted && profile->lengths.longest > 512 ? CB_COST_CARRY_NS : 0,
       .stream_percent = CB_COST_SELL_PERCENT};
@@ -167,7 +169,12 @@ static int64_t blocks_ns(const struct view *view) {
   int64_t lanes = 1; /* for a block row: as sell, by blocks */
   const int64_t block_rows = cb_divide_up(profile->rows, size.rows),
                 mean = profile->nnz / cb_tile_area(size) / block_rows;
-  while (lanes < LANES && block_rows * lanes < 1024 * (int64_t)view->target->multiprocessors && mean >= 2 * lanes)
+  /* where block rows reach over from one node to the next their lengths differ: more lanes would pad too much. Of the
+   * most unknowns that are looked for there may be more: all rows of a dense matrix are alike */
+  const int uneven = profile->unknowns < CB_CHOICE_ALIKE && profile->unknowns % size.rows != 0 &&
+                     size.rows % profile->unknowns != 0;
+  while (!uneven && lanes < LANES && block_rows * lanes < 1024 * (int64_t)view->target->multiprocessors &&
+         mean >= 2 * lanes)
     lanes *= 2;
   const int64_t steps = cb_divide_up(profile->lengths.longest, size.cols * lanes);
   return time_of(view,
@@ -179,7 +186,7 @@ static int64_t blocks_ns(const struct view *view) {
 }
 
 static int64_t patterns_ns(const struct view *view) {
-  enum { MOST_PATTERNS = 255, MOST_OFFSETS = 64 };
+  enum { MOST_PATTERNS = 255, MOST_OFFSETS = 64, IN_RUNS_PERCENT = 97 };
   const struct cb_choice_profile *profile = view->profile;
   const int64_t known = profile->pattern_few + profile->pattern_many;
   if (known * 2 < profile->sampled || !known) return REFUSED;
@@ -191,8 +198,12 @@ static int64_t patterns_ns(const struct view *view) {
   const int has_room = patterns == MOST_PATTERNS && offsets == MOST_OFFSETS;
   const int64_t of_patterns = cb_proportion(all_of(view, known), MOST_PATTERNS, patterns);
   const int64_t inside = cb_smaller(view->short_nonzeros, cb_proportion(of_patterns, MOST_OFFSETS, offsets));
+  /* where neighbouring rows have different offsets, nonzeros alone are stored, and 32 rows look at each offset */
+  const int packed = single && profile->in_runs * 100 < profile->sampled * IN_RUNS_PERCENT;
+  const int64_t looks = packed ? profile->rows / LANES * cb_smaller(profile->pattern_offsets, MOST_OFFSETS) : 0;
   const struct cb_cost cost = {.bytes = inside * view->value + profile->rows / profile->unknowns * 2,
                                .sectors = view->wide_sectors,
+                               .work_ns = looks * CB_COST_PATTERNS_OFFSET_PS / view->target->multiprocessors / 1000,
                                .chain_ns =
                                    (1 + cb_divide_up(profile->pattern_offsets, batch_of(area))) * CB_COST_BATCH_NS,
                                .stream_percent = single ? CB_COST_PATTERNS_ROWS_PERCENT : CB_COST_PATTERNS_PERCENT};
@@ -214,7 +225,7 @@ static int64_t merge_ns(const struct view *view) {
                    (profile->rows - profile->lengths.with_length[0]) * ROW_BYTES,
           .sectors = sectors_of(view, cb_proportion(tile, profile->rows, profile->nnz), view->row_sectors),
           .chain_ns = batches * CB_COST_BATCH_NS,
-          .work_ns = cb_larger(work * 132 / view->target->multiprocessors, view->row_sectors * MERGE_ASK_PS) / 1000,
+          .work_ns = cb_larger(work * 132 / view->target->multiprocessors, view->row_lines * MERGE_ASK_PS) / 1000,
           .tail_ns = longest > WHOLE ? CB_COST_CARRY_MERGE_NS : CB_COST_MERGE_ROWS_NS,
           .stream_percent = CB_COST_MERGE_PERCENT},
       1);
@@ -353,5 +364,7 @@ void cb_choice_model(struct cb_choice_times *times, const struct cb_choice_profi
   view.wide_sectors = of_all(&view, profile->wide_sectors[!wide], profile->in_wide);
   view.row_sectors = of_all(&view, profile->row_sectors[!wide], profile->sampled);
   view.step_sectors = of_all(&view, profile->step_sectors[!wide], profile->sampled);
+  view.row_lines = of_all(&view, profile->row_lines[!wide], profile->sampled);
+  view.step_lines = of_all(&view, profile->step_lines[!wide], profile->sampled);
   for (int i = 0; i < CB_CHOICE_RECIPES; i++) times->ns[i] = predictions[i](&view);
 }

@@ -65,6 +65,9 @@ struct cb_choice_profile {
   int64_t step_sectors[2];  /* for each k, of a group's rows of more than k nonzeros in order: how often the sector of
                              * nonzero k is another than that of the row before, the first counted */
   int64_t slice_sectors[2]; /* different sectors of a group */
+  int64_t row_lines[2];     /* as row_sectors, by lines of 128 bytes, of which L1 looks up one at a time */
+  int64_t step_lines[2];    /* for each k, of a group's rows of more than k nonzeros: different lines of nonzeros k,
+                             * where lines whose numbers are alike in their last 8 bits count as one */
   int64_t spans[CB_CHOICE_BINS];       /* groups by the bin of greatest - least column; without nonzeros: 0 */
   int64_t panel_columns, panel_blocks; /* different columns, and different (column / 16), of each half of a group */
   int64_t runs, in_runs;               /* of a group, offsets with 24 nonzeros or more; their nonzeros */
