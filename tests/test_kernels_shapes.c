@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Every shape with every recipe and with a third of the extremes of the options, each of which meets a third of the
- * shapes, through analysis, generation and the host execution under the sanitizers. Recipe, type, form and values as data
- * or fixed take turns so that every two of their levels meet in a kernel that was executed, which is checked
+ * shapes, through analysis, generation and the host execution under the sanitizers. Recipe, type, form and values as
+ * data or fixed take turns so that every two of their levels meet in a kernel that was executed, which is checked
  * (combinations.h); with the extremes of the options, types, values and forms take turns, and so does what the values
  * are.
  *
