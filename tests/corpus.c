@@ -93,7 +93,7 @@ static void test_execution(void **state) {
   (void)state;
   cb_verify_options_default(&options);
   options.orders = 2;
-  options.host.compiler = matrix.nnz % 4 ? fast_compiler() : usual_compiler();
+  options.host.compiler = usual_compiler();
   options.host.job_seconds = 300;
   if (getenv("CBGEN_TEST_PLAIN")) options.host.sanitize = options.host.debug = 0;
   open_batch(&batch, &options);
