@@ -33,6 +33,8 @@ static void finds_the_size(void **state) {
   expect_size("block,blocks_r=40,r=1,c=2,per_row=5", "", "1 2");
   expect_size("block,blocks_r=40,r=2,c=1,per_row=5", "", "2 1");
   expect_size("block,blocks_r=40,r=3,c=3,per_row=5,fill=0.95", "", "3 3");
+  /* Of fewest bytes were 2 x 2, which is 80 % full; 1 x 2 is 83 %. */
+  expect_size("block,blocks_r=3000,r=2,c=2,per_row=4,fill=0.8", "type=bf16-f32 block-fill=82", "1 2");
   /* 36 entries want more blocks than this to occupy a device; 3 × 3 fits as well. */
   expect_size("fe3,n=5,dof=6", "", "3 3");
   expect_size("block,blocks_r=9000,r=6,c=6,per_row=8", "", "6 6");
