@@ -806,6 +806,12 @@ static void damaged_lists_are_refused(void **state) {
       assert_int_equal(cb_packing_lists_read(&lists, contents, &kept.image, &cut, &diag), CB_ERR_FORMAT);
       free(bytes);
     }
+    unsigned char *longer = calloc(1, (size_t)whole->length + 16);
+    assert_non_null(longer);
+    memcpy(longer, whole->bytes, (size_t)whole->length);
+    const struct cb_cache_section more = {"packing", longer, whole->length + 16};
+    assert_int_equal(cb_packing_lists_read(&lists, contents, &kept.image, &more, &diag), CB_ERR_FORMAT);
+    free(longer);
     unsigned char *bytes = (unsigned char *)(uintptr_t)whole->bytes;
     int refused = 0;
     for (int64_t at = 0; at < cb_smaller(whole->length, 600); at++) {
