@@ -798,20 +798,14 @@ static void damaged_lists_are_refused(void **state) {
     assert_ok(cb_pack(&blob, made.plan, made.assignment, &sample.csr, (struct cb_hash){0, 0}, &diag));
     assert_true(keep(&kept, &made, &blob));
     const struct cb_cache_section *whole = &kept.section;
-    for (int64_t length = 0; length < whole->length; length += 1 + length / 40) { /* blocks of their own: ASan sees */
-      unsigned char *bytes = malloc((size_t)length + 1);
+    for (int64_t length = 0; length <= whole->length * 41 / 40 + 1; length += 1 + length / 40) { /* apart: ASan sees */
+      unsigned char *bytes = calloc((size_t)length + 1, 1);
       assert_non_null(bytes);
-      memcpy(bytes, whole->bytes, (size_t)length);
+      memcpy(bytes, whole->bytes, (size_t)cb_smaller(length, whole->length));
       const struct cb_cache_section cut = {"packing", bytes, length};
-      assert_int_equal(cb_packing_lists_read(&lists, contents, &kept.image, &cut, &diag), CB_ERR_FORMAT);
+      assert_int_equal(!cb_packing_lists_read(&lists, contents, &kept.image, &cut, &diag), length == whole->length);
       free(bytes);
     }
-    unsigned char *longer = calloc(1, (size_t)whole->length + 16);
-    assert_non_null(longer);
-    memcpy(longer, whole->bytes, (size_t)whole->length);
-    const struct cb_cache_section more = {"packing", longer, whole->length + 16};
-    assert_int_equal(cb_packing_lists_read(&lists, contents, &kept.image, &more, &diag), CB_ERR_FORMAT);
-    free(longer);
     unsigned char *bytes = (unsigned char *)(uintptr_t)whole->bytes;
     int refused = 0;
     for (int64_t at = 0; at < cb_smaller(whole->length, 600); at++) {
