@@ -3,7 +3,6 @@
 #include "codegen/program/commits.h"
 
 #include "base/memory.h"
-#include "codegen/program/stages.h"
 
 #include <string.h>
 
@@ -11,14 +10,19 @@ static int is_row_step(const struct cb_program *program, const struct cb_section
   return step->kind == (program->columns && section->transposed ? CB_STEP_COLUMNS : CB_STEP_ROWS);
 }
 
+static int writes(const struct cb_statements *statements, const char *vector) {
+  int written = 0;
+  for (int i = 0; i < statements->names_count; i++)
+    written |= cb_name_is_written(&statements->names[i]) && !strcmp(statements->names[i].name, vector);
+  return written;
+}
+
 /* A step that the product's commit can execute: of its own rows, without sums, which leaves alone what the product
  * reads. */
 static int commits_step(struct cb_writer *writer, const struct cb_section *section, const struct cb_step *step) {
   struct cb_statements *statements =
       is_row_step(writer->program, section, step) ? cb_writer_parse(writer, step->text) : NULL;
-  int good = statements && !cb_writer_sums(statements);
-  for (int i = 0; good && i < statements->names_count; i++)
-    if (cb_name_is_written(&statements->names[i]) && !strcmp(statements->names[i].name, section->from)) good = 0;
+  const int good = statements && !cb_writer_sums(statements) && !writes(statements, section->from);
   cb_free(statements);
   return good;
 }
@@ -44,9 +48,7 @@ int cb_section_ends_in_scalars(const struct cb_section *section, int first) {
 
 int cb_committed_sums(struct cb_writer *writer, const struct cb_section *section) {
   struct cb_statements *statements = section->sums ? cb_writer_parse(writer, section->sums) : NULL;
-  int sums = cb_writer_sums(statements);
-  for (int i = 0; statements && i < statements->names_count; i++)
-    if (cb_name_is_written(&statements->names[i]) && !strcmp(statements->names[i].name, section->from)) sums = 0;
+  const int sums = statements && !writes(statements, section->from) ? cb_writer_sums(statements) : 0;
   cb_free(statements);
   return sums;
 }

@@ -28,16 +28,20 @@ static enum cb_status expand(const struct writer *writer, struct cb_text *text, 
   return cb_expand_definition(text, "fused", definition, scope, writer->diag);
 }
 
-static enum cb_status add_before(struct writer *writer, struct cb_text *text) {
-  struct cb_fusion_text *fusion = &writer->fusion;
-  struct cb_scope scope = {0};
+void cb_fused_commit(struct cb_scope *scope, struct cb_fusion_text *fusion) {
   cb_writer_cut(&fusion->members);
   cb_writer_cut(&fusion->statements);
-  cb_scope_placeholder(&scope, "members", cb_text_string(&fusion->members));
-  cb_scope_placeholder(&scope, "statements", cb_text_string(&fusion->statements));
-  cb_scope_optional(&scope, "to", fusion->to);
-  if (fusion->reads_product) cb_scope_section(&scope, "made");
-  if (fusion->stores_product) cb_scope_section(&scope, "stored");
+  cb_scope_placeholder(scope, "members", cb_text_string(&fusion->members));
+  cb_scope_placeholder(scope, "statements", cb_text_string(&fusion->statements));
+  cb_scope_optional(scope, "to", fusion->to);
+  if (fusion->reads_product) cb_scope_section(scope, "made");
+  if (fusion->stores_product) cb_scope_section(scope, "stored");
+}
+
+static enum cb_status add_before(struct writer *writer, struct cb_text *text) {
+  const struct cb_fusion_text *fusion = &writer->fusion;
+  struct cb_scope scope = {0};
+  cb_fused_commit(&scope, &writer->fusion);
   if (fusion->sums) cb_scope_section(&scope, "sums");
   if (writer->arrives) cb_scope_section(&scope, "arrivals");
   return expand(writer, text, "before_regions", &scope);
@@ -145,21 +149,12 @@ static int commits_by_first_lanes(const char *regions) {
 /* Which thread commits such a row changes from product to product: its terms have places of their own. */
 static enum cb_status note_arrivals(struct writer *writer) {
   static const char call[] = "last_to_arrive(";
-  struct cb_product_text *product = &writer->product;
-  struct cb_text made = {0};
-  const char *from = cb_text_string(&product->regions);
-  if (!strstr(from, call)) return CB_OK;
-  if (!commits_by_first_lanes(from))
+  struct cb_text *regions = &writer->product.regions;
+  if (!strstr(cb_text_string(regions), call)) return CB_OK;
+  if (!commits_by_first_lanes(cb_text_string(regions)))
     return cb_fail(writer->diag, CB_ERR_UNSUPPORTED, "rows of this product are committed by threads that change");
   writer->arrives = 1;
-  for (const char *at; (at = strstr(from, call)); from = at + sizeof call - 1) {
-    cb_text_add_bytes(&made, from, (size_t)(at - from));
-    cb_text_add_string(&made, "arrive_last(vectors, ");
-  }
-  cb_text_add_string(&made, from);
-  made.failed |= product->regions.failed;
-  cb_text_release(&product->regions);
-  product->regions = made;
+  cb_writer_replace(regions, call, "arrive_last(vectors, ");
   return CB_OK;
 }
 

@@ -13,6 +13,7 @@
 #ifndef CBGEN_CODEGEN_PROGRAM_FUSED_H
 #define CBGEN_CODEGEN_PROGRAM_FUSED_H
 
+#include "codegen/expand.h"
 #include "codegen/program/stages.h"
 
 #define CB_FUSED_KERNEL "cbgen_fused_" /* and the launch's number */
@@ -25,6 +26,9 @@
  * CB_ERR_UNSUPPORTED: the operator's rows are not each committed once, or no program can be made of its text. */
 enum cb_status cb_fused_text(struct cb_text *text, const struct cb_program_request *request, int number,
                              struct cb_diag *diag);
+
+/* What templates/fused.cu.in has of a row's commit, "before_regions": sections and placeholders but for sums. */
+void cb_fused_commit(struct cb_scope *scope, struct cb_fusion_text *fusion);
 
 /* Numbers of the sums' type that such kernels need, of so many sums, thread blocks and counters of carry slots. */
 static inline int64_t cb_fused_parts(int sums, int64_t blocks, int64_t counters) { return sums * (blocks + counters); }

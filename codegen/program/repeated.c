@@ -6,11 +6,10 @@
 #include "base/integers.h"
 #include "codegen/constants.h"
 #include "codegen/expand.h"
+#include "codegen/program/fused.h"
 #include "codegen/program/product.h"
 #include "codegen/program/writer.h"
 #include "codegen/source.h"
-
-#include <string.h>
 
 enum {
   MOST_THREADS = 1024,
@@ -85,37 +84,22 @@ static int blocks_per_sm(const struct writer *writer) {
 
 /* ---- texts */
 
-static void replace(struct cb_text *made, const char *text, const char *old, const char *new) {
-  for (const char *at; (at = strstr(text, old)); text = at + strlen(old)) {
-    cb_text_add_bytes(made, text, (size_t)(at - text));
-    cb_text_add_string(made, new);
-  }
-  cb_text_add_string(made, text);
-}
-
 /* "const sell0::Arrays launch0_sell0_arrays, " with its namespace before both. */
 static const char *of_space(struct writer *writer, int product, const struct cb_text *text) {
   const char *space = space_of(writer, product);
-  struct cb_text typed = {0}, made = {0};
-  replace(&typed, cb_text_string(text), "const ", cb_arena_format(&writer->arena, "const %s::", space));
-  replace(&made, cb_text_string(&typed), "launch0_", cb_arena_format(&writer->arena, "%s_launch0_", space));
+  struct cb_text made = {0};
+  cb_text_add_string(&made, cb_text_string(text));
+  cb_writer_replace(&made, "const ", cb_arena_format(&writer->arena, "const %s::", space));
+  cb_writer_replace(&made, "launch0_", cb_arena_format(&writer->arena, "%s_launch0_", space));
   const char *kept = cb_arena_string(&writer->arena, cb_text_string(&made));
-  writer->arena.failed |= typed.failed | made.failed;
-  cb_text_release(&typed);
+  writer->arena.failed |= made.failed;
   cb_text_release(&made);
   return kept;
 }
 
 static enum cb_status add_commit(struct writer *writer, struct cb_text *text, int product) {
-  struct cb_fusion_text *fusion = &writer->repeat.fusions[product];
   struct cb_scope scope = {0};
-  cb_writer_cut(&fusion->members);
-  cb_writer_cut(&fusion->statements);
-  cb_scope_placeholder(&scope, "members", cb_text_string(&fusion->members));
-  cb_scope_placeholder(&scope, "statements", cb_text_string(&fusion->statements));
-  cb_scope_optional(&scope, "to", fusion->to);
-  if (fusion->reads_product) cb_scope_section(&scope, "made");
-  if (fusion->stores_product) cb_scope_section(&scope, "stored");
+  cb_fused_commit(&scope, &writer->repeat.fusions[product]);
   return expand(writer, text, "fused", "before_regions", &scope);
 }
 

@@ -95,7 +95,7 @@ struct cb_fusion_text {
   struct cb_text locals; /* as `values`, of scalars that are variables */
   const char *from, *to; /* vectors */
   int entry, next;       /* pieces: that which this is, and what follows */
-  int sums, board;       /* as the plan's fusion has them; */
+  int sums, board;       /* as the plan's fusion has them */
   int joined;            /* for another stage */
   int reads_product;     /* statements read the product's row */
   int stores_product;    /* and others read it later */

@@ -10,17 +10,25 @@ static int is_whole(const struct cb_fused *fused) {
   return !info.local_bytes;
 }
 
+/* The image of the operator's own kernels, with their text. Whether it has any. */
+static int take_image(struct cb_image *image, const struct cbgen_operator *op) {
+  struct cb_shared *shared = op->shared;
+  *image = *cb_shared_image(shared);
+  if (image->tier != CB_TIER_SPECIALISED || cb_shared_texts(shared, NULL)) return 0;
+  image->source = shared->image.source;
+  return 1;
+}
+
 /* What spills although its operator's kernels do not is no gain. */
 static struct cb_fused *fuse(const struct cbgen_operator *op, const struct cb_program *program,
                              const struct cb_stages_plan *plan, int number) {
   struct cb_shared *shared = op->shared;
-  struct cb_image image = *cb_shared_image(shared);
+  struct cb_image image;
   const struct cb_device *device = shared->session->device;
   struct cb_compiled compiled = {0};
   struct cb_fused *fused = NULL;
   struct cb_text text = {0};
-  if (image.tier != CB_TIER_SPECIALISED || cb_shared_texts(shared, NULL)) return NULL;
-  image.source = shared->image.source;
+  if (!take_image(&image, op)) return NULL;
   enum cb_status s = cb_solver_fused_text(&text, &image, program, number, NULL);
   if (!s) s = cb_program_binary(shared, &text, 0, &compiled, NULL);
   if (!s && !cb_device_enter(device, NULL)) {
@@ -56,11 +64,8 @@ void cb_stages_fuse(struct cb_fused **fused, const struct cbgen_operator *op, co
 
 static enum cb_status take_operator(struct cb_repeated_parts *parts, struct cb_image *image,
                                     const struct cbgen_operator *op, struct cb_diag *diag) {
-  struct cb_shared *shared = op->shared;
-  *image = *cb_shared_image(shared);
-  if (image->tier != CB_TIER_SPECIALISED || cb_shared_texts(shared, NULL))
+  if (!take_image(image, op))
     return cb_fail(diag, CB_ERR_UNSUPPORTED, "an operator multiplies with a family's kernels: specialise it first");
-  image->source = shared->image.source;
   parts->ops[parts->count] = op->op;
   parts->images[parts->count++] = image;
   return CB_OK;

@@ -69,6 +69,11 @@ const struct cb_program cb_program_power[] = {
   STEP(STOP, "in bs, xs; out stop; both = bs * xs; stop = both - both == 0 ? (bs > 0 ? (xs > 0 ? 0 : 3) : 3) : 4;"), \
       STEP(SCALARS, "in bs, xs, relative, absolute; out jump, scale, limit; jump = 1 / bs; scale = 1 / xs;"      \
                     "limit = max(relative * relative, absolute * absolute);")
+#define TRUE_CHANGE                                                                                              \
+  .to = "y", .sums = HANDED,                                                                                     \
+  .steps = {STEP(SCALARS, LOST),                                                                                 \
+            STEP(ROWS, "in x, y, b; scalar damping, lost; t = fma(damping, y, lost * b); change = sum(abs(t - x));"),\
+            STEP(SCALARS, "in change; out final; final = change * change;")}
 #define PAGERANK(given_diagonal, own_diagonal, own_share, first, later, from_vector, of_x, with_one_pass)        \
   {                                                                                                              \
     .name = "pagerank", .parameters = {"relative", "absolute", "damping"}, .given = {"b", "x", given_diagonal},  \
@@ -90,13 +95,7 @@ const struct cb_program cb_program_power[] = {
                    STEP(MOST, NULL),                                                                             \
                    STEP(COUNT, NULL)},                                                                           \
          .next = 1},                                                                                             \
-        {.from = from_vector,                                                                                    \
-         .to = "y",                                                                                              \
-         .sums = HANDED,                                                                                         \
-         .steps = {STEP(SCALARS, LOST),                                                                          \
-                   STEP(ROWS, "in x, y, b; scalar damping, lost; t = fma(damping, y, lost * b);"                 \
-                              "change = sum(abs(t - x));"),                                                      \
-                   STEP(SCALARS, "in change; out final; final = change * change;")}}}                            \
+        {.from = from_vector, TRUE_CHANGE}}                                                                      \
   }
 
 /* The same where what is lost is known before the product. With c = b / sum(b) and lost = 1 - damping sum(y), the next
@@ -151,14 +150,7 @@ const struct cb_program cb_program_power[] = {
         {.from = c_from, .to = "w", .next = 3},                                                                  \
         one,                                                                                                     \
         another,                                                                                                 \
-        {.from = x_from,                                                                                         \
-         .before = last,                                                                                         \
-         .to = "y",                                                                                              \
-         .sums = HANDED,                                                                                         \
-         .steps = {STEP(SCALARS, LOST),                                                                          \
-                   STEP(ROWS, "in x, y, b; scalar damping, lost; t = fma(damping, y, lost * b);"                 \
-                              "change = sum(abs(t - x));"),                                                      \
-                   STEP(SCALARS, "in change; out final; final = change * change;")}}}                            \
+        {.from = x_from, .before = last, TRUE_CHANGE}}                                                           \
   }
 
 #define OF_Y(from, to)                                                                                           \
