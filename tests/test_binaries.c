@@ -10,23 +10,23 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { COUNT = 5, HEADER = 64, ENTRY = 128, PACKED = 24 }; /* bytes of a file's parts: see binaries.h */
+enum { COUNT = 5, HEADER = 64, ENTRY = 128, PACKED = 24, HEAD = 1 << 15 }; /* bytes of a file's parts: see binaries.h */
 
 static const char *const texts[COUNT] = {"one", "two", "three", "four", ""};
-static unsigned char cubins[COUNT][3000];
+static unsigned char cubins[COUNT][HEAD + 3000];
 
 static const char *folder(void) { return getenv("CBGEN_TEST_TMP"); }
 
 static struct cb_hash key_of(const char *text) { return cb_binaries_key(text, strlen(text)); }
 
-static size_t length_of(int i) { return 1 + 700 * (size_t)i; }
+static size_t length_of(int i) { return i == 1 ? HEAD + 1000 : 1 + 700 * (size_t)i; }
 
 static void make(struct cb_text *file, const char *arch) {
   struct cb_binary binaries[COUNT];
   struct cb_diag diag = {0};
   for (int i = 0; i < COUNT; i++) {
     for (size_t k = 0; k < length_of(i); k++) cubins[i][k] = (unsigned char)(k * k / 7 + (size_t)i);
-    for (size_t k = 0; i == 1 && k < length_of(i); k++) /* which no packer makes shorter */
+    for (size_t k = HEAD; k < length_of(i); k++) /* which no packer makes shorter, nor the dictionary */
       cubins[i][k] = (unsigned char)((k + 1) * 0x9e3779b97f4a7c15u >> 37 ^ (k + 7) * 0xc2b2ae3d27d4eb4fu >> 41);
     binaries[i] = (struct cb_binary){key_of(texts[i]), texts[i], cubins[i], length_of(i)};
   }
