@@ -509,7 +509,6 @@ static void build_constants(struct cb_region_builder *builder, const struct stat
   cb_region_size(builder, "kSlices", state->slices, "plan: slices of 32 lanes");
   cb_region_structure(builder, "kBatch", state->batch, "plan: steps whose loads are in flight together");
   cb_region_structure(builder, "kThreads", state->threads, "plan: threads of a thread block");
-  if (state->deal.met) cb_region_structure(builder, "kMostMet", CB_HOT_MOST_MET, "segments that meet in a thread block");
 }
 
 /* One text with long rows and without, and for packed columns whether they are all that are not hot or some. */
@@ -522,7 +521,6 @@ static void build_family(struct cb_region_builder *builder, const struct state *
   cb_region_family_size(builder, "kMetEnd", 0);
   cb_region_family_sequence(builder, "first_group", 0, 0);
   cb_region_family_sequence(builder, "group_first", 0, 0);
-  cb_region_family_structure(builder, "kMostMet", CB_HOT_MOST_MET, "segments that meet in a thread block");
   if (!state->at.packed || !state->slots[COLD]) return;
   cb_region_family_with(builder, "packed_some");
   cb_region_family_size(builder, "kPacked", state->at.packed);

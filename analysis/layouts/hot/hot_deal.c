@@ -64,8 +64,8 @@ static int64_t cost_of(const struct cb_hot_slices *slices) {
   return sum;
 }
 
-/* Rows in segments, each told by its first one: those of the most segments first that may meet. Returns how many may; -1:
- * no memory. */
+/* Rows in segments, each told by its first one: those of the most segments first that may meet. Returns how many may;
+ * -1: no memory. */
 static int64_t rank_rows(struct dealing *to, int32_t *first, int32_t *sorted, uint32_t *key) {
   const struct cb_hot_slices *slices = to->slices;
   const int64_t share = cost_of(slices) / slices->blocks;

@@ -9,7 +9,7 @@
 
 enum {
   CB_HOT_COSTS = 256,   /* a slice costs less */
-  CB_HOT_MOST_MET = 256 /* segments that meet in a thread block */
+  CB_HOT_MOST_MET = 256 /* segments that meet in a thread block: kMostMet of templates/hot.cu.in */
 };
 
 /* Slices, of which the first are segments, those of a row one behind the other. */
