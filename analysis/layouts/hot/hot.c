@@ -72,7 +72,7 @@ struct state {
   uint32_t *segment_number; /* by segment: which of its row */
   uint32_t *slice_of;       /* by segment */
   struct cb_hot_deal deal;
-  int64_t *first_step[KINDS]; /* steps before a slice; slices + 1 */
+  int64_t *first_step[KINDS]; /* steps before a slice */
   int64_t slots[KINDS];       /* hot slots lie in front of cold ones */
   uint32_t *where;            /* by row, for packing on the device: LANES times its first slice, and its number there */
 };
@@ -297,18 +297,27 @@ static int deal_slices(struct state *state) {
   return good;
 }
 
+/* Slots in the order in which slices were dealt: what warps read at a time lies near each other in memory. */
 static int count_steps(struct state *state) {
   const int64_t slices = state->slices;
   for (enum kind kind = HOT; kind < KINDS; kind++)
-    state->first_step[kind] = cb_arena_alloc(&state->arena, (size_t)slices + 1, sizeof *state->first_step[kind]);
+    state->first_step[kind] = cb_arena_alloc(&state->arena, (size_t)slices, sizeof *state->first_step[kind]);
   if (state->arena.failed) return 0;
 #pragma omp parallel for schedule(static)
   for (int64_t slice = 0; slice < slices; slice++) {
     const struct share steps = slice_steps(state, slice);
-    for (enum kind kind = HOT; kind < KINDS; kind++) state->first_step[kind][slice + 1] = steps.of[kind];
+    for (enum kind kind = HOT; kind < KINDS; kind++) state->first_step[kind][slice] = steps.of[kind];
   }
-  for (enum kind kind = HOT; kind < KINDS; kind++)
-    state->slots[kind] = cb_sum_up(state->first_step[kind], slices) * LANES;
+  for (enum kind kind = HOT; kind < KINDS; kind++) {
+    int64_t before = 0;
+    for (int64_t i = 0; i < slices; i++) {
+      int64_t *first = &state->first_step[kind][state->deal.order[i]];
+      const int64_t steps = *first;
+      *first = before;
+      before += steps;
+    }
+    state->slots[kind] = before * LANES;
+  }
   return 1;
 }
 
@@ -444,9 +453,9 @@ static void build_lanes(struct cb_region_builder *builder, struct state *state) 
 static void build_slices(struct cb_region_builder *builder, struct state *state) {
   const int64_t slices = state->slices;
   cb_region_slices(builder, &state->by_slice, slices, "a row of a slice");
-  cb_region_list(builder, "first_hot", "hot steps before a slice, 32 slots each", slices, state->first_step[HOT]);
+  cb_region_list(builder, "first_hot", "hot steps before a slice's, 32 slots each", slices, state->first_step[HOT]);
   if (state->slots[COLD])
-    cb_region_list(builder, "first_cold", "cold steps before a slice", slices, state->first_step[COLD]);
+    cb_region_list(builder, "first_cold", "cold steps before a slice's", slices, state->first_step[COLD]);
   build_lanes(builder, state);
   cb_region_list(builder, "row_of", "row of a local row; kRows: none", state->local_rows, state->row);
   cb_region_streamed(builder);
@@ -650,7 +659,7 @@ static void describe(const void *user, struct cb_pack_lists *lists) {
   enum { CHUNK = 1024, WORD = 32 }; /* nonzeros of a warp, and of a word of the shape */
   const struct state *state = user;
   const struct cb_csr *csr = state->csr;
-  const int64_t steps_bytes = (state->slices + 1) * (int64_t)sizeof *state->first_step[HOT];
+  const int64_t steps_bytes = state->slices * (int64_t)sizeof *state->first_step[HOT];
   *lists = (struct cb_pack_lists){
       .numbers = {[ROWS] = csr->rows, [NONZEROS] = csr->nnz, [HOT_ONES] = state->at.hot, [PACKED] = state->at.packed,
                   [HOT_SLOTS] = state->slots[HOT], [SEGMENT] = state->segment},
@@ -686,7 +695,8 @@ static int64_t block_of(const void *user, struct cb_met met) {
     const int64_t first = state->by_slice.first_local_row[slice];
     for (int64_t segment = first; segment < state->segments; segment++) {
       slice = state->slice_of[segment];
-      if (step >= state->first_step[kind][slice] && step < state->first_step[kind][slice + 1]) break;
+      const int64_t in_slice = step - state->first_step[kind][slice];
+      if (in_slice >= 0 && in_slice < slice_steps(state, slice).of[kind]) break;
     }
   }
   return last_at_most(state->deal.first_place, state->blocks * state->threads / LANES, slice) /

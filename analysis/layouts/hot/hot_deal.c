@@ -31,12 +31,12 @@ struct dealing {
   const struct cb_hot_slices *slices;
   struct cb_hot_deal *deal;
   struct cb_arena scratch;
-  uint64_t *heap;     /* of thread blocks */
-  uint32_t *block;    /* by slice; that of a segment that does not meet comes with the whole ones */
+  uint64_t *heap;       /* of thread blocks */
+  uint32_t *block;      /* by slice; that of a segment that does not meet comes with the whole ones */
   unsigned char *meets; /* by segment */
-  int32_t *order;     /* slices as they are dealt */
-  int32_t *by_block;  /* places in `order`, thread block by thread block */
-  int64_t *begin;     /* by thread block: its first of these; + 1 */
+  int32_t *order;       /* slices as they are dealt */
+  int32_t *by_block;    /* where in `order` those are of one thread block after another */
+  int64_t *begin;       /* by thread block: its first of these; + 1 */
 };
 
 static int alloc(struct dealing *to, struct cb_arena *arena) {
@@ -50,6 +50,7 @@ static int alloc(struct dealing *to, struct cb_arena *arena) {
   to->begin = cb_arena_alloc(&to->scratch, blocks + 1, sizeof *to->begin);
   struct cb_hot_deal *deal = to->deal;
   deal->slice = cb_arena_alloc(arena, count, sizeof *deal->slice);
+  deal->order = cb_arena_alloc(arena, count, sizeof *deal->order);
   deal->first_place = cb_arena_alloc(arena, blocks * (size_t)slices->warps + 1, sizeof *deal->first_place);
   deal->segment = cb_arena_alloc(arena, segments, sizeof *deal->segment);
   deal->first_group = cb_arena_alloc(arena, blocks + 1, sizeof *deal->first_group);
@@ -164,8 +165,11 @@ static int place_slices(struct dealing *to) {
   if (cb_sort_by_key(to->deal->slice, warp, count, warps) < 0) return 0;
   for (int64_t i = 0; i < count; i++) first[warp[i] + 1]++;
   for (int64_t i = 0; i < warps; i++) first[i + 1] += first[i];
-  for (int64_t place = 0; place < count; place++)
-    to->deal->slice[place] = to->order[to->by_block[to->deal->slice[place]]];
+  for (int64_t place = 0; place < count; place++) {
+    const int32_t dealt = to->by_block[to->deal->slice[place]];
+    to->deal->slice[place] = to->order[dealt];
+    to->deal->order[dealt] = (int32_t)place;
+  }
   return 1;
 }
 

@@ -26,6 +26,7 @@ struct cb_hot_slices {
  * block's share or finds no room there: it is carried then, each segment dealt by itself. */
 struct cb_hot_deal {
   int32_t *slice;        /* by place: warp by warp, the costliest first */
+  int32_t *order;        /* places, as they were dealt: about as warps come to them */
   uint32_t *first_place; /* by warp; + 1 */
   int64_t carried, met;  /* segments */
   int32_t *segment;      /* by new number: carried ones as they were, then those that meet, by thread block */
