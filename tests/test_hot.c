@@ -290,7 +290,7 @@ static int64_t warp_of(const struct cb_hot_deal *deal, const struct cb_hot_slice
   return -1;
 }
 
-/* What costs most comes first, to whoever has least: 9, 8 and 7, then 6 to the third, 5 to the second, 4 to the first. */
+/* What costs most comes first, to whoever has least: 9, 8 and 7 to one each, then 6 to the third, 5 to the second. */
 static void the_costliest_come_first(void **state) {
   (void)state;
   static const uint8_t cost[] = {4, 9, 7, 5, 8, 6};
