@@ -132,6 +132,21 @@ static void fewer_meetings_take_as_many_iterations(void **state) {
   }
 }
 
+/* Virtual thread blocks use the same shared memory, entries of x and sums of segments, one after another. */
+static void segments_meet_in_each_product(void **state) {
+  (void)state;
+  struct bed bed = bed_of(system_of("rmat,scale=10,edge_factor=16", SYMMETRIC),
+                          "recipe=hot hot-columns=60 hot-threads=256");
+  cbgen_solver_options options = with_diagonal(&bed, 1);
+  double norm;
+  options.program_form = "grid";
+  options.thread_blocks = 3;
+  start_from(&bed, 0.125);
+  assert_int_equal(solved(&bed, "cg", &options).reason, CBGEN_REASON_CONVERGED);
+  assert_true(host_residual(&bed, &norm) <= 2e-8 * norm);
+  release(&bed);
+}
+
 /* Of a system whose solution is hard to come near to: as near as with two, near enough where it says so, and after less
  * than twice as many iterations: recurrences that have drifted are left for those with two. */
 static void fewer_meetings_come_as_near(void **state) {
@@ -712,6 +727,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(every_form_solves, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(resident_rows_may_lie_apart, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(fewer_meetings_take_as_many_iterations, open_fake, check_fake),
+      cmocka_unit_test_setup_teardown(segments_meet_in_each_product, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(fewer_meetings_come_as_near, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(absent_entries_stay_where_they_are, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(matrices_may_lie_in_shared_memory, open_fake, check_fake),
