@@ -232,7 +232,7 @@ static void check_kept(struct cb_session *session, const struct sample *sample, 
   const struct cb_view view = view_of(sample);
   const struct cb_kernel_finder finder = {find_set, session};
   if (keep(&kept, here, blob)) {
-    assert_ok(cb_survey_run(&survey, &csr, &finder, &view, 0, &diag));
+    assert_ok(cb_survey_run(&survey, &csr, &finder, &view, 0, 0, &diag));
     if (wide) widen_starts(session->device, &survey, &sample->csr);
     unsigned char *bytes = pack_there(session, here, &kept, &survey, view.value_type, maps);
     check_bytes(blob, here->plan, bytes, what);
@@ -262,7 +262,7 @@ static void check_near(struct cb_session *session, const char *shape, struct for
            form.col_bits, form.value_type);
   set_options(&options, settings);
   const struct cb_kernel_finder finder = {find_set, session};
-  assert_ok(cb_survey_run(&survey, &csr, &finder, &view, near, &diag));
+  assert_ok(cb_survey_run(&survey, &csr, &finder, &view, near, 0, &diag));
   const struct cb_target *target = &session->device->target;
   const enum cb_status s = cb_plan_build(&here.plan, &here.assignment, &sample.csr, target, &options, &diag);
   enum cb_status remote = cb_plan_build(&there.plan, &there.assignment, &csr, target, &options, &diag);
@@ -436,7 +436,7 @@ static void failing_surveys_leave_nothing(void **state) {
     fake->calls = 0;
     fake->failure = CB_CU_OUT_OF_MEMORY;
     fake->fail_at = nth;
-    enum cb_status s = cb_survey_run(&survey, &csr, &finder, &view, 0, &diag);
+    enum cb_status s = cb_survey_run(&survey, &csr, &finder, &view, 0, 0, &diag);
     if (!s) s = cb_plan_build(&made.plan, &made.assignment, &csr, &session->device->target, &options, &diag);
     const int reached = fake->calls >= nth;
     fake->fail_at = 0;
@@ -465,7 +465,7 @@ static void compare_profiles(struct cb_session *session, const char *shape, stru
   struct cb_csr csr;
   const struct cb_view view = view_of(&sample);
   const struct cb_kernel_finder finder = {find_set, session};
-  assert_ok(cb_survey_run(&survey, &csr, &finder, &view, near, &diag));
+  assert_ok(cb_survey_run(&survey, &csr, &finder, &view, near, 0, &diag));
   assert_int_equal(csr.row_ptr != NULL, view.nnz <= near && view.rows <= near);
   if (form.row_bits == 64) widen_starts(session->device, &survey, &sample.csr);
   assert_ok(cb_choice_profile(&here, &sample.csr, &diag));
@@ -507,7 +507,7 @@ static struct cb_plan *chosen_there(struct cb_session *session, const char *shap
   const struct cb_view view = view_of(&sample);
   const struct cb_kernel_finder finder = {find_set, session};
   set_options(&options, settings);
-  assert_ok(cb_survey_run(&survey, &csr, &finder, &view, near, &diag));
+  assert_ok(cb_survey_run(&survey, &csr, &finder, &view, near, 0, &diag));
   const enum cb_status s =
       cb_plan_build(&there.plan, &there.assignment, &csr, &session->device->target, &options, why);
   if (s ? s != CB_ERR_UNSUPPORTED || there.plan : !there.plan) fail_msg("%s, %s: %s", shape, settings, why->message);

@@ -122,7 +122,7 @@ static enum cb_status survey(struct cb_work *work, int64_t near, struct cb_diag 
   enum cb_status s = cb_device_enter(device, diag);
   if (s) return s;
   s = has_room(work) ? cb_survey_run(&work->there.survey, &work->matrix.csr, &finder, &request->view, near,
-                                     diag)
+                                     cb_asks_mutable(request), diag)
                      : cb_fail(diag, CB_ERR_MEMORY, "it finds no room on the GPU beside the operator");
   cb_device_leave(device);
   return s;

@@ -193,7 +193,10 @@ static enum cb_status pack_there(struct cb_shared *shared, const struct cb_opera
   if (!s && loading->keep) s = cb_device_packing_prepare(packing, diag);
   if (!s && loading->keep)
     s = cb_updater_create_packing(&shared->updater, packing, device, shared->image.entries, diag);
-  else cb_device_packing_free(packing);
+  else if (!s)
+    cb_device_packing_finish(packing);
+  else
+    cb_device_packing_free(packing);
   shared->info.pack_seconds += cb_seconds() - start;
   return s;
 }

@@ -115,10 +115,10 @@ enum cb_status cb_survey_take_work(struct cb_survey *survey, cb_device_ptr *work
   const struct cb_device *device = survey->kernels->device;
   if (bytes > survey->work_bytes) {
     const size_t room = bytes > LEAST ? bytes : LEAST;
-    cb_device_free(device, survey->work);
+    cb_device_give_back(device, survey->work); /* what was there has been downloaded */
     survey->work = 0;
     survey->work_bytes = 0;
-    const enum cb_status s = cb_device_alloc(device, &survey->work, room, "the survey", diag);
+    const enum cb_status s = cb_device_borrow(device, &survey->work, room, "the survey", diag);
     if (s) return s;
     survey->work_bytes = room;
   }
@@ -435,11 +435,11 @@ static void answer_of_rows(struct cb_survey *survey) {
 }
 
 enum cb_status cb_survey_run(struct cb_survey *survey, struct cb_csr *csr, const struct cb_kernel_finder *finder,
-                             const struct cb_view *view, int64_t near, struct cb_diag *diag) {
+                             const struct cb_view *view, int64_t near, int keeps, struct cb_diag *diag) {
   const size_t starts = (size_t)(view->rows + 1) * (view->nnz > INT32_MAX ? 8 : 4),
                scratch = sizeof(struct findings) + 2 * (size_t)view->rows * sizeof(int32_t);
   struct findings findings;
-  *survey = (struct cb_survey){.finder = *finder, .view = *view, .wide = view->nnz > INT32_MAX};
+  *survey = (struct cb_survey){.finder = *finder, .view = *view, .wide = view->nnz > INT32_MAX, .keeps = keeps};
   *csr = (struct cb_csr){0};
   if (view->nnz >> SEGMENT_LOG2 >= SEGMENTS)
     return cb_fail(diag, CB_ERR_UNSUPPORTED, "it has %lld nonzeros", (long long)view->nnz);
@@ -447,8 +447,8 @@ enum cb_status cb_survey_run(struct cb_survey *survey, struct cb_csr *csr, const
   if (s) return s;
   const struct cb_device *device = survey->kernels->device;
   s = copy_view(survey, diag);
-  if (!s) s = cb_device_alloc(device, &survey->starts, starts, "row pointers", diag);
-  if (!s) s = cb_device_alloc(device, &survey->scratch, scratch, "the survey", diag);
+  if (!s) s = (keeps ? cb_device_alloc : cb_device_borrow)(device, &survey->starts, starts, "row pointers", diag);
+  if (!s) s = cb_device_borrow(device, &survey->scratch, scratch, "the survey", diag);
   if (!s) s = look(survey, survey->scratch, &findings, diag);
   if (!s) s = judge(&findings, diag);
   if (s) return s;
@@ -458,21 +458,24 @@ enum cb_status cb_survey_run(struct cb_survey *survey, struct cb_csr *csr, const
   return CB_OK;
 }
 
-void cb_survey_empty(struct cb_survey *survey) {
+/* `give`: cb_device_give_back, or cb_device_free, which waits for what may still use the memory. */
+static void empty(struct cb_survey *survey, void (*give)(const struct cb_device *device, cb_device_ptr address)) {
   const struct cb_device *device = survey->kernels->device;
   cb_device_ptr *const blocks[] = {&survey->copies[0], &survey->copies[1], &survey->copies[2],
                                    &survey->starts,    &survey->scratch,   &survey->work};
   for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
-    cb_device_free(device, *blocks[i]);
+    give(device, *blocks[i]);
     *blocks[i] = 0;
   }
   survey->work_bytes = 0;
   while (survey->lists_count) cb_device_free(device, survey->lists[--survey->lists_count]);
 }
 
+void cb_survey_empty(struct cb_survey *survey) { empty(survey, cb_device_give_back); }
+
 void cb_survey_release(struct cb_survey *survey) {
   if (!survey->kernels) return;
-  cb_survey_empty(survey);
+  empty(survey, cb_device_free);
   cb_survey_forget(survey);
 }
 
