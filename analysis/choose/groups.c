@@ -325,26 +325,16 @@ static void count_different(struct group *group) {
 
 /* ---- tiles */
 
-/* column / cols, of which a division takes several times as long: exact for columns below 2^31 and up to 8 cols, since
- * what the factor has too much is below 8 / 2^34. */
-static uint32_t tile_column(int32_t column, uint64_t factor) {
-  return (uint32_t)((uint64_t)column * factor >> 34);
-}
-#define FACTOR(cols) ((UINT64_C(1) << 34) / (cols) + ((cols) > 1))
-static const uint64_t factors[] = {0,         FACTOR(1), FACTOR(2), FACTOR(3), FACTOR(4),
-                                   FACTOR(5), FACTOR(6), FACTOR(7), FACTOR(8)};
-_Static_assert(CB_TILE_MOST < sizeof factors / sizeof *factors, "the factor is exact enough up to 8 columns");
-
 /* Those of one row of tiles: different numbers of tiles in its rows, each of which ascends. */
 static int64_t count_tile_row(struct group *group, struct cb_tile_size size, int64_t first, int64_t nonzeros) {
   const int32_t *columns = group->sample->columns;
-  const uint64_t factor = factors[size.cols];
+  const uint64_t factor = cb_tile_factor(size.cols);
   int64_t tiles = 0;
   cb_tally_clear(&group->seen[TILES], nonzeros);
   for (int i = 0; i < size.rows; i++) {
     uint32_t last = UINT32_MAX;
     for (int64_t k = group->row[first + i].begin; k < group->row[first + i].end; k++) {
-      const uint32_t tile = size.cols == 1 ? (uint32_t)columns[k] : tile_column(columns[k], factor);
+      const uint32_t tile = cb_tile_column(columns[k], factor);
       if (tile == last) continue;
       last = tile;
       tiles += size.rows == 1 || cb_tally_add(&group->seen[TILES], tile) == 1;
@@ -364,9 +354,9 @@ struct tiles {
 static int32_t *add_tiles(const struct group *group, uint16_t round, const int32_t *at, const int32_t *end,
                           int32_t least, int cols, int32_t *to) {
   uint16_t *rounds = group->dense->rounds;
-  const uint64_t factor = factors[cols];
+  const uint64_t factor = cb_tile_factor(cols);
   for (; at < end; at++) {
-    const uint32_t tile = tile_column(*at - least, factor);
+    const uint32_t tile = cb_tile_column(*at - least, factor);
     *to = (int32_t)tile;
     to += rounds[tile] != round;
     rounds[tile] = round;
