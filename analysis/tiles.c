@@ -67,6 +67,21 @@ static void count_nonzeros(struct cb_tile_census *census, struct places *places,
   census->inside += full * (int64_t)least + more;
 }
 
+/* The same where every tile is full. */
+static void count_tiles(struct cb_tile_census *census, struct places *places, const int32_t *at, const int32_t *end,
+                        uint32_t first, uint64_t factor) {
+  const uint32_t round = places->round << COUNT_BITS;
+  int32_t tiles = 0;
+  census->inside += end - at;
+  for (; at < end; at++) {
+    uint32_t *place = &places->at[cb_tile_column(*at, factor) - first];
+    tiles += *place != round;
+    *place = round;
+  }
+  census->tiles += tiles;
+  census->full += tiles;
+}
+
 /* 0: columns are too far apart. */
 static int count_by_places(struct cb_tile_census *census, const struct cb_csr *csr, struct cb_tile_size size,
                            int64_t fill, int64_t tile_row, struct places *places) {
@@ -83,9 +98,11 @@ static int count_by_places(struct cb_tile_census *census, const struct cb_csr *c
   const uint32_t least_tile = cb_tile_column(first, factor);
   if (first <= last && cb_tile_column(last, factor) - least_tile >= NEAR_TILES) return 0;
   begin_round(places);
-  for (int64_t i = row; i < end; i++)
-    count_nonzeros(census, places, csr->col_idx + cb_csr_row(csr, i), csr->col_idx + cb_csr_row(csr, i + 1), least_tile,
-                   factor, (uint32_t)least);
+  for (int64_t i = row; i < end; i++) {
+    const int32_t *columns = csr->col_idx + cb_csr_row(csr, i), *columns_end = csr->col_idx + cb_csr_row(csr, i + 1);
+    if (least > 1) count_nonzeros(census, places, columns, columns_end, least_tile, factor, (uint32_t)least);
+    else count_tiles(census, places, columns, columns_end, least_tile, factor);
+  }
   return 1;
 }
 
