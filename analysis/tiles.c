@@ -109,7 +109,8 @@ static int count_by_places(struct cb_tile_census *census, const struct cb_csr *c
 static struct cb_tile_census count_row(const struct cb_csr *csr, struct cb_tile_size size, int64_t fill,
                                        int64_t tile_row, struct places *places) {
   struct cb_tile_census census;
-  return count_by_places(&census, csr, size, fill, tile_row, places) ? census : count_by_walk(csr, size, fill, tile_row);
+  if (!count_by_places(&census, csr, size, fill, tile_row, places)) census = count_by_walk(csr, size, fill, tile_row);
+  return census;
 }
 
 struct cb_tile_census cb_tiles_count(const struct cb_csr *csr, struct cb_tile_size size, int64_t fill, int64_t stride,

@@ -278,8 +278,8 @@ enum cb_status cb_device_enter_once(const struct cb_device *device, int *entered
 enum cb_status cb_device_alloc(const struct cb_device *device, cb_device_ptr *address, size_t bytes,
                                const char *what, struct cb_diag *diag);
 void cb_device_free(const struct cb_device *device, cb_device_ptr address); /* 0 is accepted */
-/* For a moment: perhaps more than was asked for, and what others had before; each call of the driver's takes 10 to 40 us.
- * Memory that nothing on the device uses any more may be given back, and freed in any case. */
+/* For a moment: perhaps more than was asked for, and what others had before; each call of the driver's takes 10 to
+ * 40 us. Memory that nothing on the device uses any more may be given back, and freed in any case. */
 enum cb_status cb_device_borrow(const struct cb_device *device, cb_device_ptr *address, size_t bytes, const char *what,
                                 struct cb_diag *diag);
 void cb_device_give_back(const struct cb_device *device, cb_device_ptr address); /* likewise */

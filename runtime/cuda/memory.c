@@ -211,8 +211,10 @@ static int may_spare(const struct cb_memory *memory) {
 /* The smallest that is large enough; -1: none. */
 static int fitting_spare(const struct cb_memory *memory, size_t bytes) {
   int best = -1;
-  for (int i = 0; i < memory->spares_count; i++)
-    if (memory->spares[i].bytes >= bytes && (best < 0 || memory->spares[i].bytes < memory->spares[best].bytes)) best = i;
+  for (int i = 0; i < memory->spares_count; i++) {
+    const size_t room = memory->spares[i].bytes;
+    if (room >= bytes && (best < 0 || room < memory->spares[best].bytes)) best = i;
+  }
   return best;
 }
 

@@ -40,8 +40,8 @@ struct cb_survey {
 /* Looks at `view`, a matrix in CSR, which is copied to the device if it is on the host, and makes a matrix of it whose
  * columns are remote: they are the survey's. Both stay where they are until they are released. The device's context
  * must be current. CB_ERR_UNSUPPORTED: it is not canonical, or none at all, so that the host must look at it. Release
- * both in any case. A matrix of up to `near` rows and nonzeros comes to the host as a whole. `keeps`: what packing keeps for
- * new values will stay; else memory that is there for a moment will do. */
+ * both in any case. A matrix of up to `near` rows and nonzeros comes to the host as a whole. `keeps`: what packing keeps
+ * for new values will stay; else memory that is there for a moment will do. */
 enum { CB_SURVEY_NEAR = 1 << 18 };
 enum cb_status cb_survey_run(struct cb_survey *survey, struct cb_csr *csr, const struct cb_kernel_finder *finder,
                              const struct cb_view *view, int64_t near, int keeps, struct cb_diag *diag);
@@ -60,8 +60,8 @@ static inline struct cb_row_starts cb_survey_starts(const struct cb_survey *surv
 enum cb_status cb_survey_open(const struct cb_survey *survey, const char *set, const struct cb_kernels **kernels,
                               struct cb_diag *diag);
 
-/* With the context current. Gives back what lies on the device, once nothing is asked any more and all kernels that were
- * launched have been waited for. */
+/* With the context current. Gives back what lies on the device, once nothing is asked any more and all kernels that
+ * were launched have been waited for. */
 void cb_survey_empty(struct cb_survey *survey);
 /* Likewise, whatever the device does. */
 void cb_survey_release(struct cb_survey *survey);
