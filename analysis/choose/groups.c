@@ -178,6 +178,15 @@ static void count_neighbours(struct group *group) {
   group->sums->down += group->down;
 }
 
+/* Ones by byte. A compiler that may not use the instruction would call a function. */
+static uint64_t ones_by_byte(uint64_t bits) {
+  bits -= bits >> 1 & 0x5555555555555555;
+  bits = (bits & 0x3333333333333333) + (bits >> 2 & 0x3333333333333333);
+  return (bits + (bits >> 4)) & 0x0f0f0f0f0f0f0f0f;
+}
+
+static int64_t ones_in(uint64_t bits) { return (int64_t)(ones_by_byte(bits) * 0x0101010101010101 >> 56); }
+
 /* ---- sectors and lines: nonzero k of all rows, for each k */
 
 /* Lines that were met, by the last 8 bits of their numbers. */
@@ -189,11 +198,13 @@ static void meet_line(struct lines *lines, int32_t line) {
   lines->met[line >> 6 & 3] |= UINT64_C(1) << (line & 63);
 }
 
+/* Of a group's rows: no more than a byte can count. */
 static int64_t lines_met(const struct lines *lines) {
-  int64_t count = 0;
-  for (int i = 0; i < 4; i++) count += __builtin_popcountll(lines->met[i]);
-  return count;
+  uint64_t by_byte = 0;
+  for (int i = 0; i < 4; i++) by_byte += ones_by_byte(lines->met[i]);
+  return (int64_t)(by_byte * 0x0101010101010101 >> 56);
 }
+_Static_assert(CB_CHOICE_GROUP < 256, "the sum of all bytes is one");
 
 static void count_steps(struct group *group) {
   const int32_t *columns = group->sample->columns;
@@ -252,13 +263,6 @@ static void see_offset(struct group *group, int64_t i, int32_t column) {
   if (count < RUN) return;
   group->sums->runs += count == RUN;
   group->sums->in_runs += count == RUN ? RUN : 1;
-}
-
-/* A compiler that may not use the instruction would call a function. */
-static int64_t ones_in(uint64_t bits) {
-  bits -= bits >> 1 & 0x5555555555555555;
-  bits = (bits & 0x3333333333333333) + (bits >> 2 & 0x3333333333333333);
-  return (int64_t)(((bits + (bits >> 4)) & 0x0f0f0f0f0f0f0f0f) * 0x0101010101010101 >> 56);
 }
 
 /* How many fields of `width` bits, a power of two up to 16, are not all zero. */
