@@ -105,7 +105,7 @@ static void measure_member(struct measure *measure, const struct member *member)
   const struct cb_array *array = member->array;
   switch (member->kind) {
   case MEMBER_INDEX:
-    measure->ints += 4;
+    measure->ints += 3;
     measure->narrow &= is_narrow(array->largest) && is_narrow(array->base) && is_narrow(array->step) &&
                        is_narrow(array->count) && array->storage != CB_BAKED;
     break;
@@ -120,19 +120,15 @@ static void measure_member(struct measure *measure, const struct member *member)
   }
 }
 
-/* Of an Index of the prelude's. */
-static int32_t pick_of(int64_t bytes) { return bytes == 4 ? 0x3210 : bytes == 2 ? 0x4410 : 0x4440; }
-
 /* Returns how many ints it takes. */
 static int put_member(int32_t *to, const struct member *member) {
   const struct cb_array *array = member->array;
   switch (member->kind) {
   case MEMBER_INDEX:
     to[0] = array->storage == CB_STORED ? (int32_t)cb_type_size(array->type) : 0;
-    to[1] = pick_of(to[0]);
-    to[2] = (int32_t)array->base;
-    to[3] = (int32_t)array->step;
-    return 4;
+    to[1] = (int32_t)array->base;
+    to[2] = (int32_t)array->step;
+    return 3;
   case MEMBER_SIZE:
     to[0] = (int32_t)member->value;
     return 1;

@@ -45,6 +45,15 @@ static enum cb_status find_set(void *user, const char *set, const struct cb_kern
   return cb_session_kernels(user, NULL, cb_kernel_set_find(set), kernels, diag);
 }
 
+/* With pinned bytes now and then: for nothing, for row pointers alone, or for all of any matrix here. */
+static struct cb_kernel_finder finder_of(struct cb_session *session) {
+  static unsigned char pinned[1 << 21];
+  static const size_t rooms[] = {0, sizeof pinned, 600, 3000, sizeof pinned};
+  static int asked;
+  const size_t room = rooms[asked++ % 5];
+  return (struct cb_kernel_finder){find_set, session, room ? pinned : NULL, room};
+}
+
 static struct cb_view view_of(const struct sample *sample) {
   struct cb_view view;
   struct cb_diag diag = {0};
@@ -230,7 +239,7 @@ static void check_kept(struct cb_session *session, const struct sample *sample, 
   struct cb_slot_map maps[CB_MOST_PACKED];
   struct kept kept;
   const struct cb_view view = view_of(sample);
-  const struct cb_kernel_finder finder = {find_set, session};
+  const struct cb_kernel_finder finder = finder_of(session);
   if (keep(&kept, here, blob)) {
     assert_ok(cb_survey_run(&survey, &csr, &finder, &view, 0, 0, &diag));
     if (wide) widen_starts(session->device, &survey, &sample->csr);
@@ -261,7 +270,7 @@ static void check_near(struct cb_session *session, const char *shape, struct for
   snprintf(what, sizeof what, "%s, %s, base %d, bits %d %d, type %d", shape, settings, form.base, form.row_bits,
            form.col_bits, form.value_type);
   set_options(&options, settings);
-  const struct cb_kernel_finder finder = {find_set, session};
+  const struct cb_kernel_finder finder = finder_of(session);
   assert_ok(cb_survey_run(&survey, &csr, &finder, &view, near, 0, &diag));
   const struct cb_target *target = &session->device->target;
   const enum cb_status s = cb_plan_build(&here.plan, &here.assignment, &sample.csr, target, &options, &diag);
@@ -423,7 +432,7 @@ static void failing_surveys_leave_nothing(void **state) {
   struct cb_session *session = open_session();
   struct sample sample = sample_of("powerlaw,rows=3000,cols=2900,max=2900,min=0", (struct form){.on_device = 1});
   const struct cb_view view = view_of(&sample);
-  const struct cb_kernel_finder finder = {find_set, session};
+  const struct cb_kernel_finder finder = finder_of(session);
   struct cb_options options;
   int failed = 0;
   set_options(&options, "recipe=merge");
@@ -464,7 +473,7 @@ static void compare_profiles(struct cb_session *session, const char *shape, stru
   struct cb_survey survey;
   struct cb_csr csr;
   const struct cb_view view = view_of(&sample);
-  const struct cb_kernel_finder finder = {find_set, session};
+  const struct cb_kernel_finder finder = finder_of(session);
   assert_ok(cb_survey_run(&survey, &csr, &finder, &view, near, 0, &diag));
   assert_int_equal(csr.row_ptr != NULL, view.nnz <= near && view.rows <= near);
   if (form.row_bits == 64) widen_starts(session->device, &survey, &sample.csr);
@@ -505,7 +514,7 @@ static struct cb_plan *chosen_there(struct cb_session *session, const char *shap
   struct cb_survey survey;
   struct cb_csr csr;
   const struct cb_view view = view_of(&sample);
-  const struct cb_kernel_finder finder = {find_set, session};
+  const struct cb_kernel_finder finder = finder_of(session);
   set_options(&options, settings);
   assert_ok(cb_survey_run(&survey, &csr, &finder, &view, near, 0, &diag));
   const enum cb_status s =

@@ -219,17 +219,9 @@ static char *family_of(const char *matrix, const char *words) {
 /* ---- the device's text of what the emulation has of its own */
 
 static const char lookup_before[] = "#include <stdint.h>\n#include <string.h>\n#define CBGEN_DEVICE static\n"
-                                    "template <class T> static T load(const T *p) { return *p; }\n"
-                                    "static uint32_t __byte_perm(uint32_t low, uint32_t high, uint32_t picks) {\n"
-                                    "  const uint64_t bytes = uint64_t(high) << 32 | low;\n"
-                                    "  uint32_t picked = 0;\n"
-                                    "  for (int i = 0; i < 4; i++)\n"
-                                    "    picked |= uint32_t(bytes >> 8 * (picks >> 4 * i & 7) & 255) << 8 * i;\n"
-                                    "  return picked;\n"
-                                    "}\n";
+                                    "template <class T> static T load(const T *p) { return *p; }\n";
 static const char lookup_after[] =
     "int main() {\n"
-    "  const int picks[] = {0, 0x4440, 0x4410, 0, 0x3210};\n"
     "  alignas(4) unsigned char elements[4 * 40 + 4];\n"
     "  for (int i = 0; i < int(sizeof elements); i++) elements[i] = (unsigned char)(37 * i + 11);\n"
     "  for (int bytes = 1; bytes <= 4; bytes *= 2)\n"
@@ -237,10 +229,10 @@ static const char lookup_after[] =
     "      for (int i = 0; i < 39; i++) {\n"
     "        unsigned element = 0;\n"
     "        memcpy(&element, elements + first + bytes * i, bytes);\n"
-    "        if (load_index(elements + first, Index{bytes, picks[bytes], 0, 0}, i) != int(element)) return bytes;\n"
+    "        if (load_index(elements + first, Index{bytes, 0, 0}, i) != int(element)) return bytes;\n"
     "      }\n"
     "  for (int i = 0; i < 9; i++)\n"
-    "    if (load_index(elements, Index{0, 0x4440, 500, -7}, i) != 500 - 7 * i) return 9;\n"
+    "    if (load_index(elements, Index{0, 500, -7}, i) != 500 - 7 * i) return 9;\n"
     "}\n";
 
 static void add_piece(FILE *file, const char *text, const char *from, const char *to) {

@@ -233,7 +233,8 @@ enum cb_status cb_memory_borrow(const struct cb_device *device, cb_device_ptr *a
   pthread_mutex_lock(&memory->lock);
   const int found = take_spare(memory, device, address, bytes), rounds = may_spare(memory);
   pthread_mutex_unlock(&memory->lock);
-  return found ? CB_OK : cb_memory_alloc(device, address, rounds ? spare_bytes(bytes) : bytes, what, diag);
+  if (found || (rounds && !cb_memory_alloc(device, address, spare_bytes(bytes), what, NULL))) return CB_OK;
+  return cb_memory_alloc(device, address, bytes, what, diag);
 }
 
 int cb_memory_keep(const struct cb_device *device, cb_device_ptr address) {

@@ -105,8 +105,8 @@ static size_t bring_later(const struct cb_survey *survey, size_t *at, cb_device_
   return *result ? 0 : bytes;
 }
 
-/* The findings; and if the matrix is to come to the host, with the same wait row pointers and columns, which are of no use
- * where it is unfit. */
+/* The findings; and if the matrix is to come to the host, with the same wait row pointers and columns, which are of no
+ * use where it is unfit. */
 static enum cb_status bring(struct cb_survey *survey, struct findings *findings, int is_near, struct cb_diag *diag) {
   const struct cb_view *view = &survey->view;
   const struct cb_device *device = survey->kernels->device;
@@ -128,8 +128,8 @@ static enum cb_status look(const struct cb_survey *survey, cb_device_ptr scratch
   const struct cb_device *device = survey->kernels->device;
   const struct cb_driver *driver = device->driver;
   struct CUstream_st *stream = survey->view.stream;
-  enum cb_status s = cb_driver_check(driver, driver->call.fill_bytes_async(scratch, 0, sizeof(struct findings), stream), diag,
-                                     "clear the survey on GPU %d", device->ordinal);
+  const cb_cu_result result = driver->call.fill_bytes_async(scratch, 0, sizeof(struct findings), stream);
+  enum cb_status s = cb_driver_check(driver, result, diag, "clear the survey on GPU %d", device->ordinal);
   if (!s) s = survey_columns(survey, scratch, diag);
   if (!s) s = survey_rows(survey, scratch + sizeof(struct findings), scratch, diag);
   if (!s && stream) s = cb_driver_check(driver, driver->call.stream_synchronize(stream), diag, "survey the matrix");

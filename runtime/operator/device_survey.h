@@ -32,8 +32,7 @@ struct cb_survey {
   size_t work_bytes;
   cb_device_ptr *lists; /* that it keeps (device_rows.h) */
   int lists_count;
-  size_t row_bytes, column_bytes;   /* of row pointers and columns that came to the finder's pinned bytes, behind the
-                                     * findings; 0: they did not */
+  size_t row_bytes, column_bytes;   /* that came to the finder's pinned bytes, behind the findings; 0: they did not */
   int keeps;                        /* row pointers and the plan's lists stay there for new values */
   int32_t *ends;                    /* all first columns, then all last ones */
   struct cb_csr near;               /* of a matrix that has few nonzeros: all of it on the host; row_ptr is csr's */

@@ -79,7 +79,7 @@ extern emulated::Position threadIdx, blockIdx;
 inline void wait_for_previous(const char *kernel = __builtin_FUNCTION()) { emulated::wait(kernel); }
 template <class T> inline const T *after_wait(const T *p) { return p; }
 
-struct Index { int bytes, pick, base, step; };  // of a family's array (codegen/family.h)
+struct Index { int bytes, base, step; };  // of a family's array (codegen/family.h)
 /* What texts with checks call (templates/checks.cu.in). */
 template <class I>
 inline I check_index(unsigned long long record, I i, long long n, long long count, const char *what, int line) {
