@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Matrices planned and packed on the (fake) GPU: the same plan and the same bytes as on the host, for every shape,
  * every setting of the layouts that can, and every form of CSR; what is no canonical matrix goes to the host. */
+#include "tests/survey_finder.h"
 #include "tests/api_support.h"
 #include "tests/nvrtc_support.h"
 #include "tests/recipes.h"
@@ -39,19 +40,6 @@ static const struct cb_kernels *kernels_of(struct cb_session *session, int set) 
   assert_true(set >= 0);
   if (cb_session_kernels(session, NULL, set, &kernels, &diag)) fail_msg("%s", diag.message);
   return kernels;
-}
-
-static enum cb_status find_set(void *user, const char *set, const struct cb_kernels **kernels, struct cb_diag *diag) {
-  return cb_session_kernels(user, NULL, cb_kernel_set_find(set), kernels, diag);
-}
-
-/* With pinned bytes now and then: for nothing, for row pointers alone, or for all of any matrix here. */
-static struct cb_kernel_finder finder_of(struct cb_session *session) {
-  static unsigned char pinned[1 << 21];
-  static const size_t rooms[] = {0, sizeof pinned, 600, 3000, sizeof pinned};
-  static int asked;
-  const size_t room = rooms[asked++ % 5];
-  return (struct cb_kernel_finder){find_set, session, room ? pinned : NULL, room};
 }
 
 static struct cb_view view_of(const struct sample *sample) {

@@ -32,7 +32,7 @@ struct cb_survey {
   size_t work_bytes;
   cb_device_ptr *lists; /* that it keeps (device_rows.h) */
   int lists_count;
-  size_t row_bytes, column_bytes;   /* that came to the finder's pinned bytes, behind the findings; 0: they did not */
+  size_t row_bytes, column_bytes;   /* that came to the finder's pinned bytes behind the findings; 0: they did not */
   int keeps;                        /* row pointers and the plan's lists stay there for new values */
   int32_t *ends;                    /* all first columns, then all last ones */
   struct cb_csr near;               /* of a matrix that has few nonzeros: all of it on the host; row_ptr is csr's */
@@ -43,8 +43,8 @@ struct cb_survey {
 /* Looks at `view`, a matrix in CSR, which is copied to the device if it is on the host, and makes a matrix of it whose
  * columns are remote: they are the survey's. Both stay where they are until they are released. The device's context
  * must be current. CB_ERR_UNSUPPORTED: it is not canonical, or none at all, so that the host must look at it. Release
- * both in any case. A matrix of up to `near` rows and nonzeros comes to the host as a whole. `keeps`: what packing keeps
- * for new values will stay; else memory that is there for a moment will do. */
+ * both in any case. A matrix of up to `near` rows and nonzeros comes to the host as a whole. `keeps`: what packing
+ * keeps for new values will stay; else memory that is there for a moment will do. */
 enum { CB_SURVEY_NEAR = 1 << 18 };
 enum cb_status cb_survey_run(struct cb_survey *survey, struct cb_csr *csr, const struct cb_kernel_finder *finder,
                              const struct cb_view *view, int64_t near, int keeps, struct cb_diag *diag);
