@@ -95,9 +95,10 @@ typedef struct cbgen_context cbgen_context;
 CBGEN_API cbgen_status cbgen_context_create(cbgen_context **context);
 CBGEN_API void cbgen_context_destroy(cbgen_context *context); /* NULL is accepted */
 
-/* What took milliseconds to get, 16 MiB of pinned memory and loaded kernels, stays in a CUDA context that is the
- * application's when its last cbgen context and operator are gone, for the next ones there (needs CUDA 12). This gives
- * it back, from the CUDA context that is current on the calling thread. It is not needed before that one's own end. */
+/* What took milliseconds to get stays in a CUDA context that is the application's when its last cbgen context and
+ * operator are gone, for the next ones there (needs CUDA 12): 16 MiB of pinned memory, up to 16 MiB of the GPU's and
+ * loaded kernels. This gives it back, from the CUDA context that is current on the calling thread. It is not needed
+ * before that one's own end. */
 CBGEN_API void cbgen_trim(void);
 
 /* Sets an option for the calls that follow. Names and values are those of the tool (`cbgen help options`:
@@ -127,7 +128,7 @@ CBGEN_API void cbgen_trim(void);
  *                 those of a host matrix are copied there first, and a cache keeps no packed indices of them, so
  *                 "auto" with cache-data=always means the host. Rows that do not ascend strictly, transposed
  *                 matrices and fixed values are packed on the host in any case. Of kept data of a matrix there,
- *                 "auto" has kernels fill the arrays where that spares uploads of 16 MiB and more
+ *                 "auto" has kernels fill the arrays where that spares uploads of 4 MiB and more
  *   "tune"        "model" (standard: the recipe that the cost model says), "measure" (the best few are compiled
  *                 and timed on the GPU; the winner is kept in the cache), "off" (sell, without a search)
  *   "search"      "profile" (standard for cbgen_compile: counts of the matrix choose the recipe, which is planned
