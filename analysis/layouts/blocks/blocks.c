@@ -15,6 +15,11 @@
  * and the second read is from L2, as long as it comes soon: so a row takes its blocks in turns (turn_of), not by
  * columns.
  *
+ * Where no block has an absent entry and shared memory has room, each stored block is read once (outer.h): a thread block
+ * keeps the sums of its block rows and of those that its blocks' columns name in shared memory, with their entries of x,
+ * and goes from step to step together. A slot has the place of its column's sum there, and nothing else. Sums go to
+ * carry slots; the last thread block that has something for 256 block rows adds up what all have left, in order.
+ *
  * For eight vectors and more, blocks of 8 × 8 are whole: they follow one another as CSR would have them, the 64 values
  * of each row by row. A warp takes one block at a time, of which lane 4 i + t has two neighbours of row i: what tensor
  * cores take as a factor, while the other one are entries of X as they lie. One to eight warps share a block row and
@@ -26,12 +31,15 @@
 #include "analysis/layouts/blocks/options.h"
 #include "analysis/chunks.h"
 #include "analysis/cost_figures.h"
+#include "analysis/layouts/blocks/outer.h"
 #include "analysis/plan/symmetry.h"
 #include "analysis/sectors.h"
 #include "analysis/slices.h"
 #include "analysis/stretches.h"
 #include "analysis/tiles.h"
 #include "base/memory.h"
+
+#include <string.h>
 
 enum {
   WARPS = 8,
@@ -67,6 +75,7 @@ struct state {
     int64_t steps;
     int64_t runs;        /* of lanes that read neighbouring images */
   } own;
+  struct cb_outer outer; /* where each of these is read once; else tiles 0 */
   int absent;          /* some block has an entry that the matrix lacks */
   int cut;             /* some block reaches over the right edge */
 };
@@ -350,8 +359,13 @@ static int find_own_blocks(struct state *state, struct own *own) {
   return 1;
 }
 
+static int is_read_once(const struct state *state) { return state->outer.tiles > 0; }
+
 /* The slot of values of block `k` of a block row's own. */
 static int64_t own_slot(const struct state *state, int64_t block_row, int64_t k) {
+  if (is_read_once(state))
+    return (state->own.first_step[block_row / LANES] + state->outer.turn[state->own.start[block_row] + k]) * LANES +
+           block_row % LANES;
   const int64_t local_rows = slice_rows(state), local = state->own.local_row[block_row];
   return (state->own.first_step[local / local_rows] + k / state->lanes) * LANES +
          local % local_rows * state->lanes + k % state->lanes;
@@ -419,6 +433,60 @@ static int runs_are_long(const struct state *state, int64_t value_bytes) {
   return state->own.runs * SECTOR * PART <= state->blocks * value_bytes;
 }
 
+/* ---- each block read once: needs the blocks that have values of their own */
+
+static struct cb_lower_blocks lower_blocks(const struct state *state) {
+  return (struct cb_lower_blocks){state->block_rows, WARPS * LANES, state->own.start, state->own.column};
+}
+
+static int64_t once_steps_of_slice(const void *user, int64_t slice) {
+  return ((const struct state *)user)->outer.steps[slice / WARPS];
+}
+
+/* Bytes of a thread block's sums in shared memory and of their entries of x. */
+static int64_t once_shared(const struct state *state, const struct cb_region_builder *builder) {
+  return 2 * (WARPS * LANES + state->outer.most) * state->size.rows * (int64_t)cb_type_size(builder->sum_type);
+}
+
+/* Two thread blocks shall fit a multiprocessor, and empty slots be few. */
+static int once_suits(const struct state *state, const struct cb_region_builder *builder) {
+  enum { PER_SM = 2, RESERVED = 2048 };
+  const struct cb_outer *outer = &state->outer;
+  int64_t steps = 0;
+  for (int64_t tile = 0; tile < outer->tiles; tile++) steps += outer->steps[tile] * WARPS;
+  return PER_SM * (once_shared(state, builder) + RESERVED) <= builder->target->shared_per_sm &&
+         once_shared(state, builder) <= builder->target->shared_per_block && outer->most_told <= WARPS * LANES &&
+         outer->first[outer->tiles] + outer->tiles * WARPS * LANES <= INT32_MAX / state->size.rows &&
+         steps * LANES <= INT32_MAX / 2 / cb_tile_area(state->size) &&
+         !pads_too_much(&(struct state){.size = state->size, .blocks = state->own.start[state->block_rows]}, builder, steps);
+}
+
+/* One vector, numbers of one real, whole blocks, block rows in order. */
+static int may_be_read_once(const struct state *state, const struct cb_region_builder *builder) {
+  return state->lanes == 1 && !state->order && state->blocks * cb_tile_area(state->size) == state->csr->nnz &&
+         builder->options->vectors == 1 && builder->options->semiring == CB_PLUS_TIMES &&
+         !cb_type_is_complex(builder->sum_type) && builder->commit == CB_COMMIT_FINAL && !builder->own_rows &&
+         !builder->joins_rows && builder->settings[BLOCKS_ONCE] != CB_OFF;
+}
+
+/* Where that is so; else they are read twice. */
+static enum cb_status find_once(struct state *state, const struct cb_region_builder *builder, struct cb_diag *diag) {
+  int64_t longest;
+  const struct cb_lower_blocks lower = lower_blocks(state);
+  if (!may_be_read_once(state, builder)) return CB_OK;
+  if (!cb_outer_find(&state->outer, &state->arena, &lower) || !once_suits(state, builder)) {
+    state->outer = (struct cb_outer){0};
+    return CB_OK;
+  }
+  state->own.first_step = cb_first_steps(&state->arena, state->slices, once_steps_of_slice, state, &longest);
+  if (!state->own.first_step) return cb_fail_memory(diag, "slices", (uint64_t)state->slices * 8);
+  state->own.steps = state->own.first_step[state->slices];
+  state->steps = state->own.steps;
+  state->first_step = state->own.first_step;
+  state->longest = longest;
+  return CB_OK;
+}
+
 /* Where there are values, blocks are square, and places fit 32 bits; and where images that are read together lie
  * together, as on meshes, unless half is asked for. */
 static enum cb_status find_mirrored(struct state *state, const struct cb_region_builder *builder,
@@ -431,6 +499,8 @@ static enum cb_status find_mirrored(struct state *state, const struct cb_region_
     return s;
   if (!find_own_blocks(state, &state->own))
     return cb_fail_memory(diag, "symmetric blocks", (uint64_t)state->blocks * 4);
+  s = find_once(state, builder, diag);
+  if (s || is_read_once(state)) return s;
   state->own.first_step = cb_first_steps(&state->arena, state->slices, own_steps_of_slice, state, &longest);
   if (!state->own.first_step) return cb_fail_memory(diag, "slices", (uint64_t)state->slices * 8);
   state->own.steps = state->own.first_step[state->slices];
@@ -618,11 +688,11 @@ static void build_presence(struct cb_region_builder *builder, const struct state
 /* Blocks whose loads are in flight together: 27 values (finite elements of three unknowns per node: three blocks
  * take 243 µs where one takes 250), or more when there are so few threads on a multiprocessor that each may have the
  * registers; 18 of two doubles, and where half is stored (two blocks of three thread blocks take 193 µs, three of two
- * take 205). */
+ * take 205); 36 where each is read once, by two thread blocks (27: 157.8 us, 36: 157.3, by hand). */
 static int64_t choose_batch(const struct state *state, const struct cb_region_builder *builder) {
-  enum { WHOLE = 4 };
+  enum { WHOLE = 4, ONCE = 36 };
   const int64_t threads = state->slices * LANES / builder->target->multiprocessors;
-  const int64_t values = cb_region_is_wide(builder) ? 18 : threads <= 512 ? 36 : is_mirrored(state) ? 18 : 27;
+  const int64_t values = cb_region_is_wide(builder) ? 18 : is_read_once(state) || threads <= 512 ? ONCE : is_mirrored(state) ? 18 : 27;
   const int64_t area = cb_tile_area(state->size), asked = builder->settings[BLOCKS_BATCH];
   const int64_t most = cb_smaller(cb_smaller(8, 64 / area), state->longest); /* more have no registers */
   if (is_whole(state)) return asked ? asked : WHOLE;
@@ -659,6 +729,7 @@ static int blocks_per_sm(const struct cb_region_builder *builder, const struct s
   const int64_t values = choose_batch(state, builder) * cb_tile_area(state->size);
   const int64_t registers = values * (int64_t)cb_type_size(builder->sum_type) / 4;
   if (is_whole(state)) return cb_region_blocks_for(builder, 4);
+  if (is_read_once(state)) return 2;
   if (registers <= 18) return cb_region_blocks_for(builder, state->absent ? 4 : 5);
   if (registers <= 36) return state->absent ? 2 : 3;
   return registers <= 72 ? 2 : 1;
@@ -692,7 +763,55 @@ static void build_values(struct cb_region_builder *builder, struct state *state)
   builder->region.mirrored = mirrored_nonzeros(state);
 }
 
+static uint64_t once_first_step(const void *user, int64_t slice) {
+  return (uint64_t)((const struct state *)user)->own.first_step[slice];
+}
+
+/* What a thread block adds to, and whom it tells. */
+static void build_outer(struct cb_region_builder *builder, const struct state *state) {
+  const struct cb_outer *outer = &state->outer;
+  const int64_t tiles = outer->tiles, all = outer->first[tiles], own = WARPS * LANES;
+  cb_region_list(builder, "outer_first", "outer block rows of thread blocks before", tiles + 1, outer->first);
+  cb_region_list(builder, "outer_row", "they: of other thread blocks, ascending", all, outer->row);
+  cb_region_list(builder, "part_first", "parts of a block row's sum that others leave, before it", state->block_rows + 1,
+                 outer->part_first);
+  cb_region_list(builder, "part", "they: places among all sums that thread blocks leave", all, outer->part);
+  cb_region_list(builder, "told_first", "thread blocks that those before tell", tiles + 1, outer->told_first);
+  cb_region_list(builder, "told", "they: those to whose sums it has added, itself, too", outer->told_first[tiles], outer->told);
+  cb_region_list(builder, "parties", "by how many a thread block is told", tiles, outer->parties);
+  cb_region_size(builder, "kPlaces", own + outer->most, "plan: block rows that a thread block adds to at most");
+  builder->region.carry_slots = tiles * own + all;
+  builder->region.carry_width = state->size.rows;
+  builder->region.carry_counters = tiles;
+  builder->region.dynamic_shared = once_shared(state, builder);
+  builder->region.static_shared = own * (int64_t)sizeof(int32_t);
+}
+
+static void build_once(struct cb_region_builder *builder, struct state *state) {
+  const char *section = cb_symmetry_section((enum cb_symmetry_option)builder->options->symmetric);
+  build_facts(builder, state);
+  cb_region_computed(builder, "first_step", "steps before a slice, 32 slots each; as many for each of a thread block",
+                     state->slices + 1, once_first_step);
+  cb_region_by_slot(builder, "target", "place of the block's column among the thread block's sums, from 1; 0: no block",
+                    (struct cb_slot_elements){.count = state->own.steps * LANES,
+                                              .largest = WARPS * LANES + state->outer.most});
+  cb_region_streamed(builder);
+  build_outer(builder, state);
+  build_values(builder, state);
+  cb_region_section(builder, "once");
+  if (strcmp(section, "mirrored")) cb_region_section(builder, section);
+  cb_region_fact(builder, section, "%lld", (long long)(state->blocks - state->own.start[state->block_rows]));
+  cb_region_fact(builder, "outer", "%lld", (long long)state->outer.first[state->outer.tiles]);
+  build_text(builder, state);
+  builder->region.blocks = state->outer.tiles;
+  builder->region.blocks_per_sm = blocks_per_sm(builder, state);
+}
+
 static void build_region(struct cb_region_builder *builder, struct state *state) {
+  if (is_read_once(state)) {
+    build_once(builder, state);
+    return;
+  }
   build_facts(builder, state);
   cb_region_list(builder, "first_step",
                  is_whole(state) ? "blocks before a block row" : "steps before a slice, 32 slots each",
@@ -764,8 +883,24 @@ static int64_t value_sectors(const struct cb_region_builder *builder, const stru
   return cb_tile_area(state->size) * (state->blocks * builder->value_bytes / SECTOR + state->own.runs) / WHOLE_LINES;
 }
 
+/* Each thread block reads its entries of x once, in whole lines, and sums are written and read in L2 once more. */
+static void predict_once(struct cb_region_builder *builder, const struct state *state) {
+  enum { WHOLE_LINES = 2, SECTOR = 32 };
+  const int64_t sums = builder->region.carry_slots * builder->region.carry_width;
+  const int64_t bytes = sums * (int64_t)(cb_type_size(builder->vector_type) + 2 * cb_type_size(builder->sum_type));
+  builder->region.cost.sectors = bytes / (SECTOR * WHOLE_LINES);
+  builder->region.cost.bytes = sums * (int64_t)cb_type_size(builder->sum_type);
+  builder->region.cost.chain_ns = cb_divide_up(state->longest, choose_batch(state, builder)) * CB_COST_BATCH_NS;
+  builder->region.cost.tail_ns = CB_COST_CARRY_NS;
+  builder->region.cost.stream_percent = CB_COST_BLOCKS_PERCENT;
+}
+
 /* A slice's batches follow one another. */
 static enum cb_status predict(struct cb_region_builder *builder, const struct state *state, struct cb_diag *diag) {
+  if (is_read_once(state)) {
+    predict_once(builder, state);
+    return CB_OK;
+  }
   const int64_t batch = choose_batch(state, builder);
   const int64_t chain = is_whole(state) ? cb_divide_up(state->longest, state->shares) : state->longest; /* blocks */
   builder->region.cost.chain_ns = cb_divide_up(chain, batch) * CB_COST_BATCH_NS;
@@ -829,6 +964,22 @@ static int64_t visit_place(const struct state *state, int64_t block_row, int64_t
   return there;
 }
 
+/* Blocks on and below the main diagonal are stored, with their columns' places; the others are their images. */
+static void visit_once(const struct state *state, int64_t block_row, struct cb_tile_walk *walk, const struct cb_walk *to) {
+  const struct cb_lower_blocks lower = lower_blocks(state);
+  struct cb_tile block;
+  for (int64_t k = 0; cb_tile_walk_next(walk, &block); k++) {
+    if (block.column > block_row) {
+      visit_mirrored(state, &block, walk->rows, own_slot_in(state, block.column, block_row), to);
+      continue;
+    }
+    const int64_t slot = own_slot(state, block_row, k);
+    const int64_t place = cb_outer_place(&state->outer, &lower, block_row / (WARPS * LANES), block.column);
+    cb_emit_element(to, slot, (uint32_t)place + 1);
+    visit_block(state, &block, walk->rows, slot, to);
+  }
+}
+
 /* Column offsets belong to blocks, so their slots are those of blocks. */
 static void visit_local_row(const struct state *state, int64_t slice, int64_t in_slice, unsigned char *presence,
                         const struct cb_walk *to) {
@@ -836,6 +987,10 @@ static void visit_local_row(const struct state *state, int64_t slice, int64_t in
   const int64_t block_row = block_row_at(state, slice * slice_rows(state) + in_slice);
   struct cb_tile_walk walk = blocks_at(state, slice, in_slice);
   struct cb_tile block;
+  if (is_read_once(state)) {
+    visit_once(state, block_row, &walk, to);
+    return;
+  }
   for (int64_t k = 0; cb_tile_walk_next(&walk, &block); k++) {
     int64_t slot = slot_of(state, slice, in_slice, turn_of(state, block_row, block.column, k));
     cb_emit_element(to, slot, (uint32_t)(block.column - state->first_column[slice]));

@@ -462,7 +462,8 @@ static int64_t rows_at_strides(const struct state *state, const struct cb_region
 static void find_strides(struct state *state, const struct cb_region_builder *builder) {
   enum { THREADS = 768, MANY_THREADS = 896, MANY = 16, WAVE = 4, NONE = 1 };
   const int64_t asked = builder->settings[DIA_STRIDE], rows = state->csr->rows;
-  if (!is_mirrored(state) || builder->may_be_joined || builder->joins_rows || asked == NONE) return;
+  const int several = builder->options->vectors > 1 && state->count[STORED] == state->diagonals;
+  if (!(is_mirrored(state) || several) || builder->may_be_joined || builder->joins_rows || asked == NONE) return;
   if (!asked && blocks_in_a_wave(state, builder->target) <= WAVE) return;
   struct state trial = *state;
   struct strides *strides = &trial.strides;
