@@ -534,8 +534,9 @@ static int is_staged(const struct emitter *emitter, const struct cb_launch *laun
 
 /* For several vectors, too: 64 registers for a thread, more where it has many sums, or what one vector asks for where
  * that is more; twice as many for entries of X, each of which is for one sum alone. Asked for nothing, the compiler has
- * fewer loads in flight. Where sums meet in shared memory, 80: threads wait for each other, so others shall work. Likewise
- * where rows have few nonzeros: road_USA-NY, k = 8, four vectors of a thread, takes 14.2 us with 64 registers, 21.1 with 92. */
+ * fewer loads in flight. Where sums meet in shared memory, 80: threads wait for each other, so others shall work.
+ * Likewise where rows have few nonzeros: road_USA-NY, k = 8, four vectors of a thread, takes 14.2 us with 64 registers,
+ * 21.1 with 92. */
 static int shared_blocks_per_sm(const struct emitter *emitter, const struct cb_launch *launch) {
   enum { PIECE = 16, SOME = 96 }; /* bytes */
   const int blocks = blocks_per_sm(emitter, launch);

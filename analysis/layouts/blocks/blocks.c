@@ -15,10 +15,10 @@
  * and the second read is from L2, as long as it comes soon: so a row takes its blocks in turns (turn_of), not by
  * columns.
  *
- * Where no block has an absent entry and shared memory has room, each stored block is read once (outer.h): a thread block
- * keeps the sums of its block rows and of those that its blocks' columns name in shared memory, with their entries of x,
- * and goes from step to step together. A slot has the place of its column's sum there, and nothing else. Sums go to
- * carry slots; the last thread block that has something for 256 block rows adds up what all have left, in order.
+ * Where no block has an absent entry and shared memory has room, each stored block is read once (outer.h): a thread
+ * block keeps the sums of its block rows and of those that its blocks' columns name in shared memory, with their entries
+ * of x, and goes from step to step together. A slot has the place of its column's sum there, and nothing else. Sums go
+ * to carry slots; the last thread block that has something for 256 block rows adds up what all have left, in order.
  *
  * For eight vectors and more, blocks of 8 × 8 are whole: they follow one another as CSR would have them, the 64 values
  * of each row by row. A warp takes one block at a time, of which lane 4 i + t has two neighbours of row i: what tensor
@@ -436,29 +436,12 @@ static int runs_are_long(const struct state *state, int64_t value_bytes) {
 /* ---- each block read once: needs the blocks that have values of their own */
 
 static struct cb_lower_blocks lower_blocks(const struct state *state) {
-  return (struct cb_lower_blocks){state->block_rows, WARPS * LANES, state->own.start, state->own.column};
+  const struct own *own = &state->own;
+  return (struct cb_lower_blocks){state->block_rows, WARPS * LANES, state->size.rows, own->start, own->column};
 }
 
 static int64_t once_steps_of_slice(const void *user, int64_t slice) {
   return ((const struct state *)user)->outer.steps[slice / WARPS];
-}
-
-/* Bytes of a thread block's sums in shared memory and of their entries of x. */
-static int64_t once_shared(const struct state *state, const struct cb_region_builder *builder) {
-  return 2 * (WARPS * LANES + state->outer.most) * state->size.rows * (int64_t)cb_type_size(builder->sum_type);
-}
-
-/* Two thread blocks shall fit a multiprocessor, and empty slots be few. */
-static int once_suits(const struct state *state, const struct cb_region_builder *builder) {
-  enum { PER_SM = 2, RESERVED = 2048 };
-  const struct cb_outer *outer = &state->outer;
-  int64_t steps = 0;
-  for (int64_t tile = 0; tile < outer->tiles; tile++) steps += outer->steps[tile] * WARPS;
-  return PER_SM * (once_shared(state, builder) + RESERVED) <= builder->target->shared_per_sm &&
-         once_shared(state, builder) <= builder->target->shared_per_block && outer->most_told <= WARPS * LANES &&
-         outer->first[outer->tiles] + outer->tiles * WARPS * LANES <= INT32_MAX / state->size.rows &&
-         steps * LANES <= INT32_MAX / 2 / cb_tile_area(state->size) &&
-         !pads_too_much(&(struct state){.size = state->size, .blocks = state->own.start[state->block_rows]}, builder, steps);
 }
 
 /* One vector, numbers of one real, whole blocks, block rows in order. */
@@ -469,21 +452,21 @@ static int may_be_read_once(const struct state *state, const struct cb_region_bu
          !builder->joins_rows && builder->settings[BLOCKS_ONCE] != CB_OFF;
 }
 
-/* Where that is so; else they are read twice. */
+/* Where that is so, there is room, and few slots are empty; else they are read twice. */
 static enum cb_status find_once(struct state *state, const struct cb_region_builder *builder, struct cb_diag *diag) {
-  int64_t longest;
   const struct cb_lower_blocks lower = lower_blocks(state);
+  const struct state own = {.size = state->size, .blocks = state->own.start[state->block_rows]};
   if (!may_be_read_once(state, builder)) return CB_OK;
-  if (!cb_outer_find(&state->outer, &state->arena, &lower) || !once_suits(state, builder)) {
+  const int fits = cb_outer_find(&state->outer, &state->arena, &lower) && cb_outer_fits(&state->outer, &lower, builder);
+  const int64_t steps = fits ? state->outer.all_steps * WARPS : 0;
+  if (!fits || steps * LANES > INT32_MAX / 2 / cb_tile_area(state->size) || pads_too_much(&own, builder, steps)) {
     state->outer = (struct cb_outer){0};
     return CB_OK;
   }
-  state->own.first_step = cb_first_steps(&state->arena, state->slices, once_steps_of_slice, state, &longest);
-  if (!state->own.first_step) return cb_fail_memory(diag, "slices", (uint64_t)state->slices * 8);
-  state->own.steps = state->own.first_step[state->slices];
-  state->steps = state->own.steps;
-  state->first_step = state->own.first_step;
-  state->longest = longest;
+  state->first_step = state->own.first_step =
+      cb_first_steps(&state->arena, state->slices, once_steps_of_slice, state, &state->longest);
+  if (!state->first_step) return cb_fail_memory(diag, "slices", (uint64_t)state->slices * 8);
+  state->steps = state->own.steps = steps;
   return CB_OK;
 }
 
@@ -690,9 +673,10 @@ static void build_presence(struct cb_region_builder *builder, const struct state
  * registers; 18 of two doubles, and where half is stored (two blocks of three thread blocks take 193 µs, three of two
  * take 205); 36 where each is read once, by two thread blocks (27: 157.8 us, 36: 157.3, by hand). */
 static int64_t choose_batch(const struct state *state, const struct cb_region_builder *builder) {
-  enum { WHOLE = 4, ONCE = 36 };
+  enum { WHOLE = 4 };
   const int64_t threads = state->slices * LANES / builder->target->multiprocessors;
-  const int64_t values = cb_region_is_wide(builder) ? 18 : is_read_once(state) || threads <= 512 ? ONCE : is_mirrored(state) ? 18 : 27;
+  const int few = is_read_once(state) || threads <= 512;
+  const int64_t values = cb_region_is_wide(builder) ? 18 : few ? 36 : is_mirrored(state) ? 18 : 27;
   const int64_t area = cb_tile_area(state->size), asked = builder->settings[BLOCKS_BATCH];
   const int64_t most = cb_smaller(cb_smaller(8, 64 / area), state->longest); /* more have no registers */
   if (is_whole(state)) return asked ? asked : WHOLE;
@@ -763,40 +747,17 @@ static void build_values(struct cb_region_builder *builder, struct state *state)
   builder->region.mirrored = mirrored_nonzeros(state);
 }
 
-static uint64_t once_first_step(const void *user, int64_t slice) {
-  return (uint64_t)((const struct state *)user)->own.first_step[slice];
-}
-
-/* What a thread block adds to, and whom it tells. */
-static void build_outer(struct cb_region_builder *builder, const struct state *state) {
-  const struct cb_outer *outer = &state->outer;
-  const int64_t tiles = outer->tiles, all = outer->first[tiles], own = WARPS * LANES;
-  cb_region_list(builder, "outer_first", "outer block rows of thread blocks before", tiles + 1, outer->first);
-  cb_region_list(builder, "outer_row", "they: of other thread blocks, ascending", all, outer->row);
-  cb_region_list(builder, "part_first", "parts of a block row's sum that others leave, before it", state->block_rows + 1,
-                 outer->part_first);
-  cb_region_list(builder, "part", "they: places among all sums that thread blocks leave", all, outer->part);
-  cb_region_list(builder, "told_first", "thread blocks that those before tell", tiles + 1, outer->told_first);
-  cb_region_list(builder, "told", "they: those to whose sums it has added, itself, too", outer->told_first[tiles], outer->told);
-  cb_region_list(builder, "parties", "by how many a thread block is told", tiles, outer->parties);
-  cb_region_size(builder, "kPlaces", own + outer->most, "plan: block rows that a thread block adds to at most");
-  builder->region.carry_slots = tiles * own + all;
-  builder->region.carry_width = state->size.rows;
-  builder->region.carry_counters = tiles;
-  builder->region.dynamic_shared = once_shared(state, builder);
-  builder->region.static_shared = own * (int64_t)sizeof(int32_t);
-}
-
 static void build_once(struct cb_region_builder *builder, struct state *state) {
   const char *section = cb_symmetry_section((enum cb_symmetry_option)builder->options->symmetric);
+  const struct cb_lower_blocks lower = lower_blocks(state);
   build_facts(builder, state);
-  cb_region_computed(builder, "first_step", "steps before a slice, 32 slots each; as many for each of a thread block",
-                     state->slices + 1, once_first_step);
+  cb_region_list(builder, "first_step", "steps before a slice, 32 slots each; as many for each of a thread block",
+                 state->slices + 1, state->own.first_step);
   cb_region_by_slot(builder, "target", "place of the block's column among the thread block's sums, from 1; 0: no block",
                     (struct cb_slot_elements){.count = state->own.steps * LANES,
                                               .largest = WARPS * LANES + state->outer.most});
   cb_region_streamed(builder);
-  build_outer(builder, state);
+  cb_outer_build(builder, &state->outer, &lower);
   build_values(builder, state);
   cb_region_section(builder, "once");
   if (strcmp(section, "mirrored")) cb_region_section(builder, section);
@@ -808,10 +769,6 @@ static void build_once(struct cb_region_builder *builder, struct state *state) {
 }
 
 static void build_region(struct cb_region_builder *builder, struct state *state) {
-  if (is_read_once(state)) {
-    build_once(builder, state);
-    return;
-  }
   build_facts(builder, state);
   cb_region_list(builder, "first_step",
                  is_whole(state) ? "blocks before a block row" : "steps before a slice, 32 slots each",
@@ -883,28 +840,16 @@ static int64_t value_sectors(const struct cb_region_builder *builder, const stru
   return cb_tile_area(state->size) * (state->blocks * builder->value_bytes / SECTOR + state->own.runs) / WHOLE_LINES;
 }
 
-/* Each thread block reads its entries of x once, in whole lines, and sums are written and read in L2 once more. */
-static void predict_once(struct cb_region_builder *builder, const struct state *state) {
-  enum { WHOLE_LINES = 2, SECTOR = 32 };
-  const int64_t sums = builder->region.carry_slots * builder->region.carry_width;
-  const int64_t bytes = sums * (int64_t)(cb_type_size(builder->vector_type) + 2 * cb_type_size(builder->sum_type));
-  builder->region.cost.sectors = bytes / (SECTOR * WHOLE_LINES);
-  builder->region.cost.bytes = sums * (int64_t)cb_type_size(builder->sum_type);
-  builder->region.cost.chain_ns = cb_divide_up(state->longest, choose_batch(state, builder)) * CB_COST_BATCH_NS;
-  builder->region.cost.tail_ns = CB_COST_CARRY_NS;
-  builder->region.cost.stream_percent = CB_COST_BLOCKS_PERCENT;
-}
-
 /* A slice's batches follow one another. */
 static enum cb_status predict(struct cb_region_builder *builder, const struct state *state, struct cb_diag *diag) {
-  if (is_read_once(state)) {
-    predict_once(builder, state);
-    return CB_OK;
-  }
   const int64_t batch = choose_batch(state, builder);
   const int64_t chain = is_whole(state) ? cb_divide_up(state->longest, state->shares) : state->longest; /* blocks */
   builder->region.cost.chain_ns = cb_divide_up(chain, batch) * CB_COST_BATCH_NS;
   builder->region.cost.stream_percent = CB_COST_BLOCKS_PERCENT;
+  if (is_read_once(state)) {
+    cb_outer_predict(builder);
+    return CB_OK;
+  }
   const enum cb_status s = cb_sectors_predict_by_stretch(builder, state, visit_sectors, sector_stretches, diag);
   builder->region.cost.sectors += value_sectors(builder, state);
   return s;
@@ -926,7 +871,7 @@ static enum cb_status blocks_plan(struct cb_region_builder *builder, struct cb_d
   if (!s) s = find_mirrored(state, builder, diag);
   if (s) return s;
   builder->work.units = state->slices;
-  build_region(builder, state);
+  (is_read_once(state) ? build_once : build_region)(builder, state);
   return predict(builder, state, diag);
 }
 
@@ -965,7 +910,8 @@ static int64_t visit_place(const struct state *state, int64_t block_row, int64_t
 }
 
 /* Blocks on and below the main diagonal are stored, with their columns' places; the others are their images. */
-static void visit_once(const struct state *state, int64_t block_row, struct cb_tile_walk *walk, const struct cb_walk *to) {
+static void visit_once(const struct state *state, int64_t block_row, struct cb_tile_walk *walk,
+                       const struct cb_walk *to) {
   const struct cb_lower_blocks lower = lower_blocks(state);
   struct cb_tile block;
   for (int64_t k = 0; cb_tile_walk_next(walk, &block); k++) {

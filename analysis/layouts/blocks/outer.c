@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Outer block rows, turns, and who adds to whose sums: see outer.h. cb_outer_find at the end calls the passes in order. */
+/* Outer block rows, turns, and who adds to whose sums: see outer.h. cb_outer_find calls the passes in order. */
 #include "analysis/layouts/blocks/outer.h"
 
+#include "analysis/cost_figures.h"
 #include "base/integers.h"
 #include "base/memory.h"
 
@@ -64,7 +65,8 @@ static int find_rows(struct cb_outer *outer, struct cb_arena *arena, const struc
   return outer->first != NULL;
 }
 
-int64_t cb_outer_place(const struct cb_outer *outer, const struct cb_lower_blocks *lower, int64_t tile, int64_t block_row) {
+int64_t cb_outer_place(const struct cb_outer *outer, const struct cb_lower_blocks *lower, int64_t tile,
+                       int64_t block_row) {
   const int64_t begin = tile_begin(lower, tile);
   if (block_row >= begin) return block_row - begin;
   int64_t low = outer->first[tile], high = outer->first[tile + 1] - 1;
@@ -103,7 +105,8 @@ static int turn_of(struct turns *turns, uint32_t distance, uint64_t busy, int mo
 }
 
 /* Steps of a thread block; more than there are: NO_TURN. */
-static int64_t take_turns(struct cb_outer *outer, const struct cb_lower_blocks *lower, int64_t tile, struct turns *turns) {
+static int64_t take_turns(struct cb_outer *outer, const struct cb_lower_blocks *lower, int64_t tile,
+                          struct turns *turns) {
   const int64_t begin = tile_begin(lower, tile), end = tile_end(lower, tile);
   int64_t steps = 0, most = 0;
   for (int64_t row = begin; row < end; row++) most = cb_larger(most, lower->start[row + 1] - lower->start[row] - 1);
@@ -149,6 +152,7 @@ static int find_turns(struct cb_outer *outer, struct cb_arena *arena, const stru
     cb_free(turns.taken);
     cb_free(turns.of_distance);
   }
+  for (int64_t tile = 0; tile < outer->tiles; tile++) outer->all_steps += outer->steps[tile];
   return !failed;
 }
 
@@ -197,4 +201,52 @@ int cb_outer_find(struct cb_outer *outer, struct cb_arena *arena, const struct c
   *outer = (struct cb_outer){.tiles = cb_divide_up(lower->block_rows, lower->tile_rows)};
   return find_rows(outer, arena, lower) && find_turns(outer, arena, lower) && find_parts(outer, arena, lower) &&
          find_told(outer, arena, lower);
+}
+
+/* ---- the region */
+
+/* Bytes of a thread block's sums in shared memory, and of their entries of x. */
+static int64_t shared_bytes(const struct cb_outer *outer, const struct cb_lower_blocks *lower,
+                            const struct cb_region_builder *builder) {
+  return 2 * (lower->tile_rows + outer->most) * lower->height * (int64_t)cb_type_size(builder->sum_type);
+}
+
+int cb_outer_fits(const struct cb_outer *outer, const struct cb_lower_blocks *lower,
+                  const struct cb_region_builder *builder) {
+  enum { PER_SM = 2, RESERVED = 2048 }; /* thread blocks of a multiprocessor; bytes of each beside these */
+  const int64_t bytes = shared_bytes(outer, lower, builder) + RESERVED;
+  const int64_t slots = outer->first[outer->tiles] + outer->tiles * lower->tile_rows;
+  return PER_SM * bytes <= builder->target->shared_per_sm && bytes <= builder->target->shared_per_block &&
+         outer->most_told <= lower->tile_rows && slots <= INT32_MAX / lower->height;
+}
+
+void cb_outer_build(struct cb_region_builder *builder, const struct cb_outer *outer,
+                    const struct cb_lower_blocks *lower) {
+  const int64_t tiles = outer->tiles, all = outer->first[tiles];
+  cb_region_list(builder, "outer_first", "outer block rows of thread blocks before", tiles + 1, outer->first);
+  cb_region_list(builder, "outer_row", "they: of other thread blocks, ascending", all, outer->row);
+  cb_region_list(builder, "part_first", "parts of a block row's sum that others leave, before it",
+                 lower->block_rows + 1, outer->part_first);
+  cb_region_list(builder, "part", "they: places among all sums that thread blocks leave", all, outer->part);
+  cb_region_list(builder, "told_first", "thread blocks that those before tell", tiles + 1, outer->told_first);
+  cb_region_list(builder, "told", "they: those to whose sums it has added, itself, too", outer->told_first[tiles],
+                 outer->told);
+  cb_region_list(builder, "parties", "by how many a thread block is told", tiles, outer->parties);
+  cb_region_size(builder, "kPlaces", lower->tile_rows + outer->most,
+                 "plan: block rows that a thread block adds to at most");
+  builder->region.carry_slots = tiles * lower->tile_rows + all;
+  builder->region.carry_width = lower->height;
+  builder->region.carry_counters = tiles;
+  builder->region.dynamic_shared = shared_bytes(outer, lower, builder);
+  builder->region.static_shared = lower->tile_rows * (int64_t)sizeof(int32_t);
+}
+
+/* Each thread block reads its entries of x once, in whole lines, and sums are written to L2 and read there. */
+void cb_outer_predict(struct cb_region_builder *builder) {
+  enum { WHOLE_LINES = 2, SECTOR = 32 };
+  const int64_t sums = builder->region.carry_slots * builder->region.carry_width;
+  const int64_t bytes = sums * (int64_t)(cb_type_size(builder->vector_type) + 2 * cb_type_size(builder->sum_type));
+  builder->region.cost.sectors = bytes / (SECTOR * WHOLE_LINES);
+  builder->region.cost.bytes = sums * (int64_t)cb_type_size(builder->sum_type);
+  builder->region.cost.tail_ns = CB_COST_CARRY_NS;
 }
