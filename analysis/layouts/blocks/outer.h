@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Symmetric storage of blocks, each of which is read once: the thread block of its block row also adds it, turned, to
- * the block row of its column. That is one of the thread block's own, or an outer one: another thread block's, for which
- * it leaves what it has added up. */
+ * the block row of its column. That is one of the thread block's own, or an outer one: another thread block's, for
+ * which it leaves what it has added up. */
 #ifndef CBGEN_ANALYSIS_LAYOUTS_BLOCKS_OUTER_H
 #define CBGEN_ANALYSIS_LAYOUTS_BLOCKS_OUTER_H
 
