@@ -437,7 +437,8 @@ static const char *region_calls(struct emitter *emitter, const struct cb_launch 
       cb_text_add(&text, "  %sif (%sblockIdx.x < %s)\n  ", first ? "" : "else ", is_family(emitter) ? "(int)" : "",
                   end_block(emitter, region));
     else if (!first) cb_text_add_string(&text, "  else\n  ");
-    cb_text_add(&text, "  %s::%s(", region->name, launch->prepares ? "prepare" : "multiply");
+    cb_text_add(&text, "  %s::%s(", region->name,
+                launch->finishes ? "finish" : launch->prepares ? "prepare" : "multiply");
     if (stored_arrays(region) || is_family(emitter)) cb_text_add(&text, "%s_arrays", region->name);
     else cb_text_add(&text, "%s::Arrays{}", region->name);
     cb_text_add_string(&text, ", vectors, (int)blockIdx.x");

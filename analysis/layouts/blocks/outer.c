@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Outer block rows, turns, and who adds to whose sums: see outer.h. cb_outer_find calls the passes in order. */
+/* Outer block rows, turns, and where parts of sums are: see outer.h. cb_outer_find calls the passes in order. */
 #include "analysis/layouts/blocks/outer.h"
 
 #include "analysis/cost_figures.h"
@@ -156,7 +156,7 @@ static int find_turns(struct cb_outer *outer, struct cb_arena *arena, const stru
   return !failed;
 }
 
-/* ---- parts and who is told: need outer block rows */
+/* ---- parts: need outer block rows */
 
 static int find_parts(struct cb_outer *outer, struct cb_arena *arena, const struct cb_lower_blocks *lower) {
   const int64_t rows = lower->block_rows, all = outer->first[outer->tiles];
@@ -172,35 +172,9 @@ static int find_parts(struct cb_outer *outer, struct cb_arena *arena, const stru
   return 1;
 }
 
-static int find_told(struct cb_outer *outer, struct cb_arena *arena, const struct cb_lower_blocks *lower) {
-  outer->told_first = cb_arena_alloc(arena, (size_t)outer->tiles + 1, sizeof *outer->told_first);
-  outer->parties = cb_arena_alloc(arena, (size_t)outer->tiles + 1, sizeof *outer->parties);
-  for (int fill = 0; fill < 2 && outer->told_first && outer->parties; fill++) {
-    int64_t count = 0;
-    for (int64_t tile = 0; tile < outer->tiles; tile++) {
-      const int64_t begin = count;
-      int64_t last = -1;
-      for (int64_t k = outer->first[tile]; k <= outer->first[tile + 1]; k++) {
-        const int64_t to = k < outer->first[tile + 1] ? outer->row[k] / lower->tile_rows : tile;
-        if (to == last) continue;
-        last = to;
-        if (fill) outer->told[count] = (uint32_t)to;
-        if (fill) outer->parties[to]++;
-        count++;
-      }
-      outer->told_first[tile + 1] = count;
-      outer->most_told = cb_larger(outer->most_told, count - begin);
-    }
-    if (!fill) outer->told = cb_arena_alloc(arena, (size_t)count + 1, sizeof *outer->told);
-    if (!outer->told) return 0;
-  }
-  return outer->told != NULL;
-}
-
 int cb_outer_find(struct cb_outer *outer, struct cb_arena *arena, const struct cb_lower_blocks *lower) {
   *outer = (struct cb_outer){.tiles = cb_divide_up(lower->block_rows, lower->tile_rows)};
-  return find_rows(outer, arena, lower) && find_turns(outer, arena, lower) && find_parts(outer, arena, lower) &&
-         find_told(outer, arena, lower);
+  return find_rows(outer, arena, lower) && find_turns(outer, arena, lower) && find_parts(outer, arena, lower);
 }
 
 /* ---- the region */
@@ -217,28 +191,24 @@ int cb_outer_fits(const struct cb_outer *outer, const struct cb_lower_blocks *lo
   const int64_t bytes = shared_bytes(outer, lower, builder) + RESERVED;
   const int64_t slots = outer->first[outer->tiles] + outer->tiles * lower->tile_rows;
   return PER_SM * bytes <= builder->target->shared_per_sm && bytes <= builder->target->shared_per_block &&
-         outer->most_told <= lower->tile_rows && slots <= INT32_MAX / lower->height;
+         slots <= INT32_MAX / lower->height;
 }
 
 void cb_outer_build(struct cb_region_builder *builder, const struct cb_outer *outer,
                     const struct cb_lower_blocks *lower) {
+  enum { PLAIN_THREADS = 256 };
   const int64_t tiles = outer->tiles, all = outer->first[tiles];
   cb_region_list(builder, "outer_first", "outer block rows of thread blocks before", tiles + 1, outer->first);
   cb_region_list(builder, "outer_row", "they: of other thread blocks, ascending", all, outer->row);
   cb_region_list(builder, "part_first", "parts of a block row's sum that others leave, before it",
                  lower->block_rows + 1, outer->part_first);
   cb_region_list(builder, "part", "they: places among all sums that thread blocks leave", all, outer->part);
-  cb_region_list(builder, "told_first", "thread blocks that those before tell", tiles + 1, outer->told_first);
-  cb_region_list(builder, "told", "they: those to whose sums it has added, itself, too", outer->told_first[tiles],
-                 outer->told);
-  cb_region_list(builder, "parties", "by how many a thread block is told", tiles, outer->parties);
   cb_region_size(builder, "kPlaces", lower->tile_rows + outer->most,
                  "plan: block rows that a thread block adds to at most");
   builder->region.carry_slots = tiles * lower->tile_rows + all;
   builder->region.carry_width = lower->height;
-  builder->region.carry_counters = tiles;
+  builder->region.finish_blocks = cb_divide_up(lower->block_rows * lower->height, PLAIN_THREADS);
   builder->region.dynamic_shared = shared_bytes(outer, lower, builder);
-  builder->region.static_shared = lower->tile_rows * (int64_t)sizeof(int32_t);
 }
 
 /* Each thread block reads its entries of x once, in whole lines, and sums are written to L2 and read there. */
@@ -248,5 +218,4 @@ void cb_outer_predict(struct cb_region_builder *builder) {
   const int64_t bytes = sums * (int64_t)(cb_type_size(builder->vector_type) + 2 * cb_type_size(builder->sum_type));
   builder->region.cost.sectors = bytes / (SECTOR * WHOLE_LINES);
   builder->region.cost.bytes = sums * (int64_t)cb_type_size(builder->sum_type);
-  builder->region.cost.tail_ns = CB_COST_CARRY_NS;
 }

@@ -25,10 +25,6 @@ struct cb_outer {
   int64_t *steps, all_steps; /* by thread block; of all */
   int64_t *part_first; /* by block row: parts of its sum that others leave, before it; block_rows + 1 */
   uint32_t *part;     /* they: places among all sums that thread blocks leave, ascending */
-  int64_t *told_first; /* by thread block: those of the ones before; tiles + 1 */
-  uint32_t *told;     /* thread blocks whose block rows it adds to, itself among them, ascending */
-  int64_t most_told;
-  uint32_t *parties;  /* by thread block: by how many it is told */
 };
 
 /* Finds all of it, in the arena. In no step two block rows of a thread block add to the same one: turns are found for
