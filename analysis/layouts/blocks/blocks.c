@@ -17,8 +17,8 @@
  *
  * Where no block has an absent entry and shared memory has room, each stored block is read once (outer.h): a thread
  * block keeps the sums of its block rows and of those that its blocks' columns name in shared memory, with their
- * entries of x, and goes from step to step together. A slot has the place of its column's sum there, and no column. Sums
- * go to carry slots, and a launch behind adds up what all have left for a row, in order.
+ * entries of x, and goes from step to step together. A slot has the place of its column's sum there, and no column.
+ * Sums go to carry slots, and a launch behind adds up what all have left for a row, in order.
  *
  * For eight vectors and more, blocks of 8 × 8 are whole: they follow one another as CSR would have them, the 64 values
  * of each row by row. A warp takes one block at a time, of which lane 4 i + t has two neighbours of row i: what tensor

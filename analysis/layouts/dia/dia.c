@@ -622,8 +622,8 @@ static void build_chains(struct cb_region_builder *builder, const struct state *
 /* ---- the region */
 
 /* Thread blocks of rows a stride apart. Where another one works meanwhile, a thread block's warps wait for each other
- * at each row: 7 points on 220^3 points take 119.3 us, 124.0 without, 5 points on 3000^2 88.6 and 90.0; but 27 points on
- * 100^3, of one thread block on a multiprocessor, 36.4 and 32.8. */
+ * at each row: 7 points on 220^3 points take 119.3 us, 124.0 without, 5 points on 3000^2 88.6 and 90.0; but 27 points
+ * on 100^3, of one thread block on a multiprocessor, 36.4 and 32.8. */
 static void build_strides(struct cb_region_builder *builder, const struct state *state) {
   const struct strides *strides = &state->strides;
   cb_region_fact(builder, "stride", "%lld", (long long)strides->stride);
