@@ -705,9 +705,9 @@ CBGEN_API cbgen_status cbgen_solve(cbgen_solver *solver, const void *b, void *x,
 CBGEN_API cbgen_status cbgen_solver_outcome(cbgen_solver *solver, cbgen_outcome *outcome);
 
 /* How it runs: "grid", "cluster" or "block", each with the words behind it that were asked for or chosen
- * (cbgen_solver_options.program_form: "grid+resident+pipelined"); "graph", or "host" for a solver of several kernels that
- * the host repeats, as the driver is older than CUDA 12.4, its preconditioner cannot be captured, or somebody is told of
- * its progress. "" for NULL. */
+ * (cbgen_solver_options.program_form: "grid+resident+pipelined"); "graph", or "host" for a solver of several kernels
+ * that the host repeats, as the driver is older than CUDA 12.4, its preconditioner cannot be captured, or somebody is
+ * told of its progress. "" for NULL. */
 CBGEN_API const char *cbgen_solver_form(const cbgen_solver *solver);
 
 /* What went wrong in the last call that failed with this solver. */

@@ -36,7 +36,7 @@ struct cb_solver {
   int group_starts[MOST_GROUPS + 1]; /* in the kernel's pointers */
   int64_t vector_bytes, basis_bytes;
   cb_device_ptr memory;              /* vectors, board, words of meetings */
-  struct cb_program_outcome *outcome; /* pinned: the kernel writes it where the host reads it, and no copy waits for it */
+  struct cb_program_outcome *outcome; /* pinned memory: the kernel writes it where the host reads it */
   cb_device_ptr vectors[MOST_VECTORS + OTHER_POINTERS]; /* the kernel's struct Pointers; those given are set by a run */
   int given_count, vectors_count;
   struct cb_solver_info info;
