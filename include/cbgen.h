@@ -701,7 +701,8 @@ CBGEN_API void cbgen_solver_free(cbgen_solver *solver); /* NULL is accepted; no 
  * and receives what was found. A solver works on one solution at a time: those on other streams take a clone. */
 CBGEN_API cbgen_status cbgen_solve(cbgen_solver *solver, const void *b, void *x, void *stream);
 
-/* Waits for the stream of the last solution and copies its outcome. */
+/* Waits for the stream of the last solution and copies its outcome. Whoever launches a graph that has captured a
+ * solution waits for it before. */
 CBGEN_API cbgen_status cbgen_solver_outcome(cbgen_solver *solver, cbgen_outcome *outcome);
 
 /* How it runs: "grid", "cluster" or "block", each with the words behind it that were asked for or chosen
