@@ -35,16 +35,37 @@ struct bench {
 
 /* ---- matrices */
 
+/* Whether there is such an entry: rows are sorted. */
+static int has_entry(const struct cb_csr *csr, PetscInt row, PetscInt col) {
+  int64_t low = cb_csr_row(csr, row), high = cb_csr_row(csr, row + 1);
+  while (low < high) {
+    const int64_t middle = low + (high - low) / 2;
+    if (csr->col_idx[middle] < col) low = middle + 1;
+    else high = middle;
+  }
+  return low < cb_csr_row(csr, row + 1) && csr->col_idx[low] == col;
+}
+
+/* Rows at once, and of transposed entries those that are not there anyway. */
 static PetscErrorCode add_entries(Mat A, const struct cb_csr *csr, PetscInt begin, PetscInt end) {
   const PetscScalar minus_one = -1;
+  PetscInt *cols;
+  PetscScalar *values;
   PetscFunctionBeginUser;
-  for (PetscInt row = 0; row < (PetscInt)csr->rows; row++)
+  PetscCall(PetscMalloc2(csr->cols + 1, &cols, csr->cols + 1, &values));
+  for (int64_t k = 0; k < csr->cols; k++) values[k] = minus_one;
+  for (PetscInt row = 0; row < (PetscInt)csr->rows; row++) {
+    PetscInt count = 0;
     for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++) {
       const PetscInt col = csr->col_idx[k];
       if (row == col || col >= csr->rows) continue;
-      if (row >= begin && row < end) PetscCall(MatSetValues(A, 1, &row, 1, &col, &minus_one, INSERT_VALUES));
-      if (col >= begin && col < end) PetscCall(MatSetValues(A, 1, &col, 1, &row, &minus_one, INSERT_VALUES));
+      cols[count++] = col;
+      if (col < begin || col >= end || has_entry(csr, col, row)) continue;
+      PetscCall(MatSetValues(A, 1, &col, 1, &row, &minus_one, INSERT_VALUES));
     }
+    if (row >= begin && row < end) PetscCall(MatSetValues(A, 1, &row, count, cols, values, INSERT_VALUES));
+  }
+  PetscCall(PetscFree2(cols, values));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -54,7 +75,7 @@ static PetscErrorCode count_entries(const struct cb_csr *csr, PetscInt begin, Pe
     for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++) {
       const PetscInt col = csr->col_idx[k];
       if (row >= begin && row < end) counts[row - begin]++;
-      if (col >= begin && col < end && row != col) counts[col - begin]++;
+      if (col >= begin && col < end && row != col && !has_entry(csr, col, row)) counts[col - begin]++;
     }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
