@@ -702,12 +702,14 @@ CBGEN_API void cbgen_solver_free(cbgen_solver *solver); /* NULL is accepted; no 
  * and receives what was found. A solver works on one solution at a time: those on other streams take a clone. */
 CBGEN_API cbgen_status cbgen_solve(cbgen_solver *solver, const void *b, void *x, void *stream);
 
-/* Waits for the stream of the last solution and copies its outcome. */
+/* Waits for the stream of the last solution and copies its outcome. Whoever launches a graph that has captured a
+ * solution waits for it before. */
 CBGEN_API cbgen_status cbgen_solver_outcome(cbgen_solver *solver, cbgen_outcome *outcome);
 
-/* How it runs: "grid", "cluster", "block", "graph", or "host" for a solver of several kernels that the host repeats, as
- * the driver is older than CUDA 12.4, its preconditioner cannot be captured, or somebody is told of its progress. "" for
- * NULL. */
+/* How it runs: "grid", "cluster" or "block", each with the words behind it that were asked for or chosen
+ * (cbgen_solver_options.program_form: "grid+resident+pipelined"); "graph", or "host" for a solver of several kernels
+ * that the host repeats, as the driver is older than CUDA 12.4, its preconditioner cannot be captured, or somebody is
+ * told of its progress. "" for NULL. */
 CBGEN_API const char *cbgen_solver_form(const cbgen_solver *solver);
 
 /* What went wrong in the last call that failed with this solver. */
