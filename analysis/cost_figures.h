@@ -37,6 +37,8 @@ enum {
   CB_COST_MERGE_ROWS_NS = 900,  /* adding up the rows of a tile */
   CB_COST_MERGE_LOOK_UP_NS = 200, /* where a long row, or a tile that is not padded, begins */
   CB_COST_HOT_PREPARE_NS = 3500, /* a launch before, which lays entries of x side by side */
+  CB_COST_HOT_BEGIN_NS = 1000,  /* until a thread block has its entries */
+  CB_COST_HOT_SLICE_NS = 750,   /* where a warp's slice begins and ends, unless cold nonzeros take longer */
   CB_COST_HOT_WORTH_NS = 2000,  /* less than this saved is not worth shared memory */
   CB_COST_PHASE_NS = 1500,      /* a phase's start */
   CB_COST_PHASES_COMMIT_NS = 14000, /* the launch before, and sums on their way to y */

@@ -223,6 +223,7 @@ struct cb_region {
   int64_t static_shared, dynamic_shared; /* bytes */
   int threads;       /* of a thread block; 0: 256 */
   int blocks_per_sm; /* thread blocks that a multiprocessor should hold: bounds the registers; 0: not asked for */
+  int several_blocks; /* the same for several vectors by rows, of which a thread has few; 0: by a thread's sums */
   int facts_count, constants_count, arrays_count, placeholders_count, sections_count;
   struct cb_fact *facts;
   struct cb_constant *constants;

@@ -520,6 +520,21 @@ static int rows_of_thread(const struct emitter *emitter, const struct cb_launch 
   return rows;
 }
 
+/* What its regions ask for, all of them, where a thread has few sums; 0: nothing. */
+static int several_blocks(const struct emitter *emitter, const struct cb_launch *launch, int sum_bytes) {
+  enum { MOST_BYTES = 32 };
+  int fewest = 0;
+  if (emitter->share == &emitter->plan->shares[CB_VECTORS_STRIDED]) return 0;
+  for (int i = 0; i < launch->regions; i++) {
+    const struct cb_region *region = &emitter->plan->regions[launch->first_region + i];
+    const int own = region->several_blocks;
+    if (!own || launch->prepares || launch->body || sum_bytes > MOST_BYTES) return 0;
+    if (region->carry_slots && sum_bytes < MOST_BYTES) return 0;
+    if (!fewest || own < fewest) fewest = own;
+  }
+  return fewest;
+}
+
 /* Whether threads have so few loads that nothing else goes on while they wait. */
 static int only_waits(const struct emitter *emitter, const struct cb_launch *launch) {
   for (int i = 0; i < launch->regions; i++)
@@ -545,6 +560,8 @@ static int shared_blocks_per_sm(const struct emitter *emitter, const struct cb_l
   if (emitter->plan->vector_blocks) return emitter->plan->vector_blocks;
   const int rows = rows_of_thread(emitter, launch);
   const int each = emitter->share->each * (int)cb_type_size(emitter->plan->sum_type);
+  const int asked = several_blocks(emitter, launch, rows * each);
+  if (asked) return asked;
   if (emitter->share->sharing == CB_SHARING_TILES) return each <= PIECE ? blocks : blocks / 2;
   const int some = rows > 1 && cb_plan_is_complex(emitter->plan) ? PIECE : SOME; /* products take more of them */
   const int least = rows == 1 && only_waits(emitter, launch) ? 2 * PIECE : PIECE;

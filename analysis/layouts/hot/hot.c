@@ -573,7 +573,7 @@ static void predict_several(struct cb_region_builder *builder, const struct stat
 
 /* Gathers that leave the multiprocessor share the way from L2 with the stream, of which more is felt where numbers of
  * two doubles leave registers for half as many loads in flight (R-MAT 18: 36.6 us). Where nothing but the stream is
- * left, a warp does not do as much of it in a row as other layouts' many warps do. */
+ * left, what a warp's slices begin and end with is felt. */
 static void predict(struct cb_region_builder *builder, const struct state *state) {
   struct cb_cost *cost = &builder->region.cost;
   const int side_by_side = state->at.gather || state->at.whole;
@@ -583,8 +583,9 @@ static void predict(struct cb_region_builder *builder, const struct state *state
   cost->work_ns = cb_plan_gather_ns(cost->sectors, builder->target) + felt / builder->target->read_gb_per_s +
                   state->at.miss_ns;
   if (builder->options->vectors > 1) predict_several(builder, state);
-  const int64_t alone_ns = CB_COST_HOT_WORTH_NS + builder->region.bytes / 10 / builder->target->read_gb_per_s;
-  cost->tail_ns = (state->slots[COLD] ? 0 : alone_ns) + (state->at.gather ? CB_COST_HOT_PREPARE_NS : 0) +
+  const int64_t warps = state->blocks * state->threads / LANES;
+  const int64_t slices_ns = state->slots[COLD] ? 0 : state->slices * CB_COST_HOT_SLICE_NS / warps;
+  cost->tail_ns = CB_COST_HOT_BEGIN_NS + slices_ns + (state->at.gather ? CB_COST_HOT_PREPARE_NS : 0) +
                   state->at.prepare_ns;
 }
 
@@ -720,5 +721,5 @@ const struct cb_layout cb_layout_hot = {
     .unit = "slice",
     .block_of = block_of,
     .describe = describe,
-    .least = {.bytes = 2, .percent = 100},
+    .least = {.bytes = 2, .percent = 100, .ns = CB_COST_HOT_BEGIN_NS},
 };
