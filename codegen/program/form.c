@@ -40,7 +40,7 @@ static int take_word(const char *at, struct cb_program_form *form) {
     const char *word;
     int *is_set;
   } words[] = {{"+steps", &form->in_steps}, {"+resident", &form->resident}, {"+pipelined", &form->pipelined},
-               {"+matrix", &form->near}, {"+sums", &form->sums}};
+               {"+matrix", &form->near}};
   enum { WORDS = sizeof words / sizeof *words };
   for (; *at; at++, at += strcspn(at, "+")) {
     const size_t length = 1 + strcspn(at + 1, "+");
@@ -59,8 +59,7 @@ int cb_program_form_find(struct cb_program_form *form, const char *name) {
   for (int i = 0; i < CB_PROGRAM_FORMS; i++) {
     form->kind = (enum cb_form_kind)i;
     if (strlen(cb_program_form_names[i]) == length && !strncmp(name, cb_program_form_names[i], length))
-      return i == CB_PROGRAM_GRAPH ? !form->near && !form->resident
-                                   : !form->sums && (i == CB_PROGRAM_GRID || !form->near);
+      return i == CB_PROGRAM_GRID || (!form->near && (i != CB_PROGRAM_GRAPH || (!form->resident && !form->pipelined)));
   }
   return 0;
 }
