@@ -73,14 +73,21 @@ int cb_search_is_better(const struct cb_cost *cost, int64_t bytes, const struct 
   return apart < 0;
 }
 
-static int suits_programs(const char *name) {
-  const struct cb_recipe *recipe;
-  return !cb_recipe_find(&recipe, name, NULL) && recipe->suits_programs;
+/* Of matrices that are not square linear programs are made, of others solvers. */
+static int recipe_suits(const struct cb_recipe *recipe, int64_t rows, int64_t cols) {
+  return rows == cols ? recipe->suits_programs : recipe->commits_in_order;
 }
 
-/* The recipe does, unless this matrix has rows of which several threads bring segments, or takes several launches. */
+static int suits_programs(const char *name, int64_t rows, int64_t cols) {
+  const struct cb_recipe *recipe;
+  return !cb_recipe_find(&recipe, name, NULL) && recipe_suits(recipe, rows, cols);
+}
+
+/* The recipe does, unless this matrix takes several launches, or has rows of which several threads bring segments and
+ * solvers. */
 static int plan_suits(const struct cb_plan *plan) {
-  return suits_programs(plan->recipe) && !plan->carry_sums && plan->launches_count == 1;
+  return suits_programs(plan->recipe, plan->rows, plan->cols) && plan->launches_count == 1 &&
+         (plan->rows != plan->cols || !plan->carry_sums);
 }
 
 static int is_better(const struct cb_plan *plan, const struct cb_plan *best, const struct cb_options *options) {
@@ -112,7 +119,7 @@ static enum cb_status search(struct cb_plan **best, struct cb_assignment **best_
     struct cb_assignment *assignment = NULL;
     candidate->recipe = tried->name;
     const int may_lose = *best && !csr->remote; /* bounds look at columns */
-    const int64_t limit_ns = may_lose ? (*best)->cost.ns + tried->suits_programs * options->program_loss : 0;
+    const int64_t limit_ns = may_lose ? (*best)->cost.ns + recipe_suits(tried, csr->rows, csr->cols) * options->program_loss : 0;
     if (may_lose && cb_plan_is_pruned(tried->name, csr, target, options, limit_ns, candidate->refusal,
                                       sizeof candidate->refusal))
       continue;
@@ -197,8 +204,8 @@ static enum cb_status rank_for_vectors(struct cb_choice *choice, const struct cb
 }
 
 /* Whether the rank suits programs, and is slower than the fastest by no more than `loss`. */
-static int may_suit(const struct cb_choice *choice, int at, int64_t loss) {
-  return suits_programs(choice->ranks[at].recipe) && choice->ranks[at].ns - choice->ranks[0].ns <= loss;
+static int may_suit(const struct cb_choice *choice, int at, const struct cb_csr *csr, int64_t loss) {
+  return suits_programs(choice->ranks[at].recipe, csr->rows, csr->cols) && choice->ranks[at].ns - choice->ranks[0].ns <= loss;
 }
 
 /* Which ranks may be taken. */
@@ -254,7 +261,7 @@ static enum cb_status try_suited(struct cb_plan **plan, struct cb_assignment **a
   enum cb_status s = CB_OK;
   list_ranks(ranked->candidates, &ranked->choice);
   for (int i = 0; i < ranked->choice.count && !s && !*plan && options->program_loss; i++) {
-    if (!may_suit(&ranked->choice, i, options->program_loss)) continue;
+    if (!may_suit(&ranked->choice, i, csr, options->program_loss)) continue;
     s = try_rank(plan, assignment, ranked, i, csr, target, options, diag);
     if (s || !*plan || plan_suits(*plan)) continue;
     cb_plan_free(*plan);
