@@ -574,6 +574,11 @@ static void repeated_acts_stand_together(void **state) {
     assert_int_equal(acts[1].from, acts[plan.groups[i].count - 1].to);
     assert_true(acts[1].from != acts[1].to);
   }
+  assert_int_equal(plan.fusions_count, 4); /* of these groups' products, and of no others */
+  for (int i = 0; i < plan.fusions_count; i++) {
+    const struct cb_group *group = &plan.groups[i / 2];
+    assert_int_equal(plan.fusions[i].act, group->first + i % 2 * 2);
+  }
   cb_text_release(&text);
   assert_int_equal(text_of(&text, "stencil7,n=8", "recipe=dia", &cb_program_pdhg[0], &diag), CB_ERR_UNSUPPORTED);
   assert_non_null(strstr(diag.message, "'pdhg' needs program form 'graph'"));
