@@ -297,8 +297,8 @@ static void singular_blocks_are_diagonals(void **state) {
 
 /* ---- PageRank */
 
-/* As many iterations of the same fixed point in long doubles, from `ranks`, whose sum is 1. What each of them changes goes
- * to `changes`. */
+/* As many iterations of the same fixed point in long doubles, from `ranks`, whose sum is 1. What each of them changes
+ * goes to `changes`. */
 static void host_ranks(long double *ranks, const struct cb_csr *csr, const double *jumps, const double *degree,
                        int iterations, double *changes) {
   const int64_t n = csr->rows;
@@ -411,8 +411,8 @@ static void pagerank_ranks(void **state) {
   }
 }
 
-/* Solutions of a few iterations, of one from the first on, have what these make: in several kernels, too, where the second
- * half of a body passes by if the first one ends the solution. */
+/* Solutions of a few iterations, of one from the first on, have what these make: in several kernels, too, where the
+ * second half of a body passes by if the first one ends the solution. */
 static void few_iterations_rank(void **state) {
   (void)state;
   for (int scaled = 0; scaled < 2; scaled++) {

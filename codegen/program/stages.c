@@ -583,6 +583,54 @@ static void add_end(struct writer *writer) {
   writer->plan->end = writer->acts - writer->plan->begin - writer->plan->body;
 }
 
+/* ---- what is read behind a product */
+
+static int reads_word(const struct cb_step *step, const char *name) {
+  return (step->text && cb_has_word(step->text, name)) || (step->from && !strcmp(step->from, name));
+}
+
+/* Whether something reads the vector from a step of the section on, before a product makes it anew. `seen`: sections
+ * that have been looked at. */
+static int is_read_from(const struct cb_program *program, int section, int step, const char *name, int *seen) {
+  const struct cb_section *own = &program->sections[section];
+  int next[CB_MOST_STEPS + 2], count = 0;
+  for (int k = step; k < CB_MOST_STEPS; k++) {
+    if (reads_word(&own->steps[k], name)) return 1;
+    if (own->steps[k].kind == CB_STEP_GO) next[count++] = own->steps[k].section;
+  }
+  if (section == last_of(program)) { /* what the caller receives */
+    for (const struct cb_copied *at = program->copied; at && at->vector; at++)
+      if (at->result && !strcmp(at->result, name)) return 1;
+    return !program->copied && !strcmp(name, "x");
+  }
+  next[count++] = own->next;
+  next[count++] = last_of(program); /* a stop leads there */
+  for (int i = 0; i < count; i++) {
+    const struct cb_section *to = &program->sections[next[i]];
+    if (seen[next[i]]++) continue;
+    if ((to->before && cb_has_word(to->before, name)) || (to->from && !strcmp(to->from, name))) return 1;
+    if (to->to && !strcmp(to->to, name)) continue;
+    if ((to->sums && cb_has_word(to->sums, name)) || is_read_from(program, next[i], 0, name, seen)) return 1;
+  }
+  return 0;
+}
+
+/* Whether nobody reads, once the body is left, what products of its sections, `first` and those behind it, write. */
+static int may_repeat(const struct writer *writer, int first) {
+  const struct cb_program *program = writer->base.program;
+  const struct cb_section *last = &program->sections[last_of(program)];
+  if (program->basis || program->inner || writer->plan->groups_count || cb_program_calls(program)) return 0;
+  for (int i = first; i < last_of(program); i++) {
+    const char *to = program->sections[i].to;
+    int seen[CB_MOST_SECTIONS] = {0};
+    if (!to || !last->to) continue;
+    if (!strcmp(last->from, to) || (last->before && cb_has_word(last->before, to))) return 0;
+    if (!strcmp(last->to, to)) continue; /* which is made anew */
+    if ((last->sums && cb_has_word(last->sums, to)) || is_read_from(program, last_of(program), 0, to, seen)) return 0;
+  }
+  return 1;
+}
+
 /* ---- the whole */
 
 static const char *parameters_text(struct writer *writer, const char *before, const char *behind) {
@@ -721,6 +769,7 @@ static void write(struct writer *writer, struct cb_text *text, int first) {
   add_body(writer, slots, count);
   add_end(writer);
   writer->plan->done = entry_of(program, last_of(program));
+  writer->plan->may_repeat = may_repeat(writer, first);
   writer->plan->state_bytes = cb_round_up(16 + most * (int64_t)(writer->base.scalars_count + 1), 16);
   writer->plan->given_bytes = cb_round_up(4 * 8 + most * (int64_t)(CB_MOST_PARAMETERS + 1), 16);
   add_rest(writer, text);
@@ -792,36 +841,6 @@ enum cb_status cb_stages_text(struct cb_text *text, struct cb_stages_plan *plan,
 
 /* ---- a fusion */
 
-static int reads_word(const struct cb_step *step, const char *name) {
-  return (step->text && cb_has_word(step->text, name)) || (step->from && !strcmp(step->from, name));
-}
-
-/* Whether something reads the vector from a step of the section on, before a product makes it anew. `seen`: sections
- * that have been looked at. */
-static int is_read_from(const struct cb_program *program, int section, int step, const char *name, int *seen) {
-  const struct cb_section *own = &program->sections[section];
-  int next[CB_MOST_STEPS + 2], count = 0;
-  for (int k = step; k < CB_MOST_STEPS; k++) {
-    if (reads_word(&own->steps[k], name)) return 1;
-    if (own->steps[k].kind == CB_STEP_GO) next[count++] = own->steps[k].section;
-  }
-  if (section == last_of(program)) { /* what the caller receives */
-    for (const struct cb_copied *at = program->copied; at && at->vector; at++)
-      if (at->result && !strcmp(at->result, name)) return 1;
-    return !program->copied && !strcmp(name, "x");
-  }
-  next[count++] = own->next;
-  next[count++] = last_of(program); /* a stop leads there */
-  for (int i = 0; i < count; i++) {
-    const struct cb_section *to = &program->sections[next[i]];
-    if (seen[next[i]]++) continue;
-    if ((to->before && cb_has_word(to->before, name)) || (to->from && !strcmp(to->from, name))) return 1;
-    if (to->to && !strcmp(to->to, name)) continue;
-    if ((to->sums && cb_has_word(to->sums, name)) || is_read_from(program, next[i], 0, name, seen)) return 1;
-  }
-  return 0;
-}
-
 static void add_fusion_scalars(struct writer *writer, struct cb_fusion_text *fusion,
                                const struct cb_statements *statements) {
   const char *const *parameters = writer->base.program->parameters;
@@ -829,7 +848,9 @@ static void add_fusion_scalars(struct writer *writer, struct cb_fusion_text *fus
     const char *name = statements->names[i].name;
     if (statements->names[i].kind != CB_NAME_SCALAR || has_variable(cb_text_string(&fusion->members), name)) continue;
     cb_text_add(&fusion->members, "  sum_t %s_;\n", name);
-    cb_text_add(&fusion->values, ", %s->%s_", cb_writer_has(parameters, name) ? "given" : "from", name);
+    const char *place = cb_writer_has(parameters, name) ? "given" : "from";
+    cb_text_add(&fusion->values, ", %s->%s_", place, name);
+    cb_text_add(&fusion->begins, "  step.%s_ = step.%s->%s_;\n", name, place, name);
   }
 }
 
@@ -888,7 +909,7 @@ enum cb_status cb_stages_fusion(struct cb_fusion_text *fusion, const struct cb_p
   if (!writer->base.status && number < plan.fusions_count) write_fusion(writer, fusion, plan.fusions[number].section);
   enum cb_status s = writer->base.status;
   const int failed = rest.failed | writer->base.arena.failed | fusion->structs.failed | fusion->members.failed |
-                     fusion->values.failed | fusion->statements.failed | fusion->loads.failed | fusion->tail.failed |
+                     fusion->values.failed | fusion->begins.failed | fusion->statements.failed | fusion->loads.failed | fusion->tail.failed |
                      fusion->stores.failed;
   if (!s && failed) s = cb_fail_memory(diag, "stages' text", 0);
   cb_text_release(&rest);
@@ -901,6 +922,7 @@ void cb_fusion_text_release(struct cb_fusion_text *fusion) {
   cb_text_release(&fusion->structs);
   cb_text_release(&fusion->members);
   cb_text_release(&fusion->values);
+  cb_text_release(&fusion->begins);
   cb_text_release(&fusion->statements);
   cb_text_release(&fusion->loads);
   cb_text_release(&fusion->tail);

@@ -61,6 +61,8 @@ struct cb_stages_plan {
   int begin, body, end;  /* how many acts each part has */
   int inner;             /* so many of the body's are a body of their own, repeated while `at` is `again`; 0: none */
   int again;
+  int may_repeat;        /* the body may be executed again where it has been left: what its products write is not read
+                          * behind it */
   int states;            /* structs of the state; the beginning writes number 0 */
   int turn;              /* which of them the body begins and ends with */
   int done;              /* what `at`, its first int, is when the body is left */
@@ -89,6 +91,7 @@ enum cb_status cb_stages_text(struct cb_text *text, struct cb_stages_plan *plan,
 /* What a fusion's kernels (fused.h) have of the program, as texts for templates/fused.cu.in. */
 struct cb_fusion_text {
   struct cb_text structs, members, values, statements, loads, tail, stores;
+  struct cb_text begins; /* members become what values are */
   const char *from, *to; /* vectors */
   int entry, next;       /* pieces: that which this is, and what follows */
   int reads_product;     /* statements read the product's row */

@@ -371,11 +371,20 @@ static enum cb_status fill_inner(const struct cb_staged *staged, uint64_t handle
   return s ? s : do_condition_again(staged, handle, stream, diag);
 }
 
+/* How often a turn of the loop executes the body. A turn takes some 5 us, but behind the end of a solution products are
+ * executed in vain: cg 7-point 60^3 takes 18.8 us an iteration by turns of one, 16.1, 15.1 and 14.2 by 2, 4 and 8. */
+static int bodies_of(const struct cb_staged *staged) {
+  const int64_t bytes = cb_operator_info(staged->op)->stored_bytes;
+  if (!staged->shared->plan.may_repeat) return 1;
+  return bytes < 32 << 20 ? 8 : bytes < 128 << 20 ? 4 : bytes < 512 << 20 ? 2 : 1;
+}
+
 static enum cb_status fill_body(const struct cb_staged *staged, uint64_t handle, struct CUstream_st *stream,
                                 struct cb_diag *diag) {
   const struct cb_stages_plan *plan = &staged->shared->plan;
   enum cb_status s = plan->inner ? repeat(staged, do_condition_again, fill_inner, stream, diag) : CB_OK;
-  if (!s) s = do_acts(staged, plan->begin + plan->inner, plan->body - plan->inner, stream, diag);
+  for (int i = bodies_of(staged); i > 0 && !s; i--)
+    s = do_acts(staged, plan->begin + plan->inner, plan->body - plan->inner, stream, diag);
   return s ? s : do_condition(staged, handle, stream, diag);
 }
 
