@@ -104,8 +104,8 @@ static enum cb_status write(struct writer *writer, struct cb_text *text) {
   return s;
 }
 
-/* What a thread reads of the matrix may be in flight while the kernel before is ending, where x is read in one place, as
- * in `sell`. (In `merge` that is slower: 0.3 and 0.8 M nonzeros 10.5 and 18.9 us for 9.3 and 17.4.) */
+/* What a thread reads of the matrix may be in flight while the kernel before is ending, where x is read in one place,
+ * as in `sell`. (In `merge` that is slower: 0.3 and 0.8 M nonzeros 10.5 and 18.9 us for 9.3 and 17.4.) */
 static void begin_late(struct writer *writer) {
   static const char loop[] = "#pragma unroll\n"
                              "  for (int i = 0; i < kBatch; i++)\n"

@@ -5,9 +5,9 @@
  *
  * The text is an operator's specialised one, taken apart (product.h): regions call the program's commit. Its kernels
  * have the launches' thread blocks, the last one's a thread block more, the first, which computes the scalars beside
- * the product: so the product's threads need no registers for them. Threads may load what they need of the matrix before
- * they wait for the kernel before, which lets this one start once it has waited itself: all that was before that one is
- * over then, new values of the matrix, too. */
+ * the product: so the product's threads need no registers for them. Threads may load what they need of the matrix
+ * before they wait for the kernel before, which lets this one start once it has waited itself: all that was before that
+ * one is over then, new values of the matrix, too. */
 #ifndef CBGEN_CODEGEN_PROGRAM_FUSED_H
 #define CBGEN_CODEGEN_PROGRAM_FUSED_H
 

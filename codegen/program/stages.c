@@ -909,7 +909,8 @@ enum cb_status cb_stages_fusion(struct cb_fusion_text *fusion, const struct cb_p
   if (!writer->base.status && number < plan.fusions_count) write_fusion(writer, fusion, plan.fusions[number].section);
   enum cb_status s = writer->base.status;
   const int failed = rest.failed | writer->base.arena.failed | fusion->structs.failed | fusion->members.failed |
-                     fusion->values.failed | fusion->begins.failed | fusion->statements.failed | fusion->loads.failed | fusion->tail.failed |
+                     fusion->values.failed | fusion->begins.failed |
+                     fusion->statements.failed | fusion->loads.failed | fusion->tail.failed |
                      fusion->stores.failed;
   if (!s && failed) s = cb_fail_memory(diag, "stages' text", 0);
   cb_text_release(&rest);

@@ -65,9 +65,9 @@ const struct cb_program cb_program_power[] = {
  *
  * What is missing is known behind the product alone, and a second pass over vectors would begin there. So A multiplies
  * not x but what pages are handed, y = A x: with c = b / sum(b) and lost = 1 - damping sum(y), the next x is damping y
- * + lost c, and what that hands on, the next y, is damping A y + lost A c, of which A c is known from the beginning (w).
- * So x is made at the end alone, and what an iteration does beside the product is done where the product commits a row:
- * it reads that of A c and of the y before, and sums two numbers.
+ * + lost c, and what that hands on, the next y, is damping A y + lost A c, of which A c is known from the beginning
+ * (w). So x is made at the end alone, and what an iteration does beside the product is done where the product commits a
+ * row: it reads that of A c and of the y before, and sums two numbers.
  *
  * rr is the square of a bound of what an iteration changes, entry by entry, at most twice that: damping (|y - old y| +
  * |sum(y) - sum(old y)| sum|c|); the first one is of the change itself. So it may take some iterations more than that
