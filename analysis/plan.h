@@ -219,6 +219,7 @@ struct cb_region {
   int64_t carry_counters;
   int64_t first_carry_sum, first_carry_counter; /* where they start in the operator's scratch */
   int64_t prepare_blocks;      /* of 256 threads, in a launch before that runs the region's `prepare`; 0: none */
+  int64_t finish_blocks;       /* likewise, in a launch behind that runs its `finish` */
   int64_t static_shared, dynamic_shared; /* bytes */
   int threads;       /* of a thread block; 0: 256 */
   int blocks_per_sm; /* thread blocks that a multiprocessor should hold: bounds the registers; 0: not asked for */
@@ -240,7 +241,8 @@ struct cb_launch {
                       *   clear_sums   sums of all rows, before regions add to them
                       *   commit_sums  writes every row from its sum, behind all others
                       *   reduce_terms  makes one number of what each row gave an epilogue's reductions */
-  int prepares;             /* runs the regions' `prepare` instead of their `multiply` */
+  int prepares;             /* runs the regions' `prepare` instead of their `multiply`, or, behind it, their `finish` */
+  int finishes;             /* then: the latter */
   int first_region, regions;
   int64_t blocks;
   int64_t block_rows; /* of several regions in turn: rows of a thread block, a multiple of each region's; else 0 */

@@ -346,6 +346,9 @@ static void sums_are_those_of_the_whole_matrix(void **state) {
       {"fe3,n=4,values=integers", "recipe=blocks"},
       {"fe3,n=4,values=integers", "recipe=blocks block-lanes=4 block-fill=20 block-size=4x4"},
       {"dense,rows=41,cols=41,values=integers", "recipe=blocks"},
+      {"fe3,n=9,values=integers", "recipe=blocks block-lanes=1"},
+      {"fe3,n=9,values=integers", "recipe=blocks block-lanes=1 block-once=off"},
+      {"block,blocks_r=400,r=2,c=2,per_row=5,values=integers", "recipe=blocks block-lanes=1"},
   };
   for (size_t m = 0; m < sizeof cases / sizeof *cases; m++) {
     char settings[128];
@@ -368,7 +371,7 @@ static void mirrored_blocks_take_turns(void **state) {
   (void)state;
   static const int apart[] = {43, 42, 41, 37, 36, 35, 31, 30, 29, 7, 6, 5, 1}, corner[] = {43, 42, 37, 36, 7, 6, 1, 0};
   enum { N = 6, NODE = 2 * (N * N + N + 1), SLICE = NODE / 32, PAIRS = sizeof apart / sizeof *apart };
-  struct product product = symmetric_product("fe3,n=6", "recipe=blocks block-lanes=1 " HALF, CB_SYMMETRIC_ON);
+  struct product product = symmetric_product("fe3,n=6", "recipe=blocks block-lanes=1 block-once=off " HALF, CB_SYMMETRIC_ON);
   const int64_t first = 32 * element(&product, "first_step", SLICE) + NODE % 32;
   const int64_t base = element(&product, "first_column", SLICE);
   for (int turn = 0; turn <= 2 * PAIRS; turn++) {
@@ -379,6 +382,61 @@ static void mirrored_blocks_take_turns(void **state) {
   for (int turn = 0; turn < 8; turn++)
     assert_int_equal(element(&product, "column_offset", 32 * turn), corner[turn]);
   product_release(&product);
+}
+
+/* Where blocks are read once, no two block rows of a thread block add to one place in a step, and each block below the
+ * main diagonal has one. */
+static void places_of_a_step_differ(void **state) {
+  (void)state;
+  static const char *const matrices[] = {"fe3,n=9", "fe3,n=9,dof=2", "block,blocks_r=400,r=2,c=2,per_row=5"};
+  enum { TILE = 256, MOST = 4096 };
+  for (size_t m = 0; m < sizeof matrices / sizeof *matrices; m++) {
+    struct product product = symmetric_product(matrices[m], "recipe=blocks block-lanes=1 " HALF, CB_SYMMETRIC_ON);
+    const int64_t tiles = product.plan->regions[0].blocks;
+    const int64_t rows = product.csr->rows / constant(&product, "kBlockRows", 0);
+    int64_t below = 0;
+    for (int64_t tile = 0; tile < tiles; tile++) {
+      const int64_t slice = tile * TILE / 32, first = element(&product, "first_step", slice);
+      for (int64_t step = 0; step < element(&product, "first_step", slice + 1) - first; step++) {
+        unsigned char taken[MOST] = {0};
+        for (int64_t i = 0; i < TILE && tile * TILE + i < rows; i++) {
+          const int64_t of_slice = element(&product, "first_step", slice + i / 32);
+          const int64_t place = element(&product, "target", 32 * (of_slice + step) + i % 32) - 1;
+          if (place < 0 || place == i) continue;
+          assert_true(place < MOST && !taken[place]);
+          taken[place] = 1;
+          below++;
+        }
+      }
+    }
+    char expected[24];
+    snprintf(expected, sizeof expected, "%lld", (long long)below);
+    assert_string_equal(fact(&product, "mirrored"), expected);
+    product_release(&product);
+  }
+}
+
+/* Several vectors, holes in blocks and rows in another order are read twice. */
+static void some_blocks_are_read_twice(void **state) {
+  (void)state;
+  static const struct {
+    const char *matrix, *settings;
+    int is_once;
+  } cases[] = {
+      {"fe3,n=9", "block-lanes=1", 1},
+      {"fe3,n=9", "block-lanes=2", 0},
+      {"fe3,n=9", "block-lanes=1 vectors=2", 0},
+      {"fe3,n=9", "block-lanes=1 block-size=2x2 block-fill=20", 0},
+      {"fe3,n=9", "block-lanes=1 type=c128", 0},
+  };
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    char settings[128];
+    snprintf(settings, sizeof settings, "recipe=blocks %s " HALF, cases[c].settings);
+    struct product product = symmetric_product(cases[c].matrix, settings, CB_SYMMETRIC_ON);
+    assert_true(product.plan->regions[0].mirrored > 0);
+    if ((product.plan->regions[0].carry_slots > 0) != cases[c].is_once) fail_msg("%s", settings);
+    product_release(&product);
+  }
 }
 
 /* Of new values only those on and below the main diagonal count, also in what is not mirrored. */
@@ -460,6 +518,30 @@ static void products_of_all_shapes(void **state) {
   assert_true(batch.done > 250);
 }
 
+/* Several thread blocks, each of which has something for others, by all types and forms. */
+static void products_that_read_blocks_once(void **state) {
+  (void)state;
+  static const char *const matrices[] = {"fe3,n=9", "fe3,n=8,dof=2", "block,blocks_r=400,r=2,c=2,per_row=5"};
+  static const char *const forms[] = {"ax", "add", "axpby"};
+  struct cb_verify_options options;
+  struct kernel_batch batch;
+  fast_options(&options);
+  open_batch(&batch, &options);
+  for (size_t m = 0; m < sizeof matrices / sizeof *matrices; m++)
+    for (int i = 0; i < REAL_TYPES; i++) {
+      struct kernel *kernel = next_kernel(&batch);
+      struct cb_options chosen;
+      snprintf(kernel->name, sizeof kernel->name,
+               "recipe=blocks block-lanes=1 symmetric-storage=on symmetric=%s type=%s form=%s", kind_names[i % 2],
+               cb_precision_names[i], forms[i % 3]);
+      set_options(&chosen, kernel->name);
+      kernel->csr = symmetrised(matrix_of(matrices[m]), kinds[i % 2]);
+      add_kernel(&batch, &chosen);
+    }
+  close_batch(&batch);
+  assert_int_equal(batch.failures, 0);
+}
+
 /* A complex matrix of which the promise holds, as far as anybody looks at it. */
 static struct cb_csr complex_matrix(const char *shape, enum cb_symmetry_option symmetry) {
   struct cb_csr csr = symmetrised(matrix_of(shape), CB_SYMMETRIC_OFF);
@@ -539,8 +621,11 @@ int main(void) {
       cmocka_unit_test(blocks_are_halved_where_images_lie_together),
       cmocka_unit_test(sums_are_those_of_the_whole_matrix),
       cmocka_unit_test(mirrored_blocks_take_turns),
+      cmocka_unit_test(places_of_a_step_differ),
+      cmocka_unit_test(some_blocks_are_read_twice),
       cmocka_unit_test(new_values_of_the_lower_triangle_count),
       cmocka_unit_test(products_of_all_shapes),
+      cmocka_unit_test(products_that_read_blocks_once),
       cmocka_unit_test(complex_products),
       cmocka_unit_test(complex_values_show_what_they_are),
   };

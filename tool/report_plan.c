@@ -113,7 +113,7 @@ static void read_node(struct reader *reader, struct cb_html *nodes, int depth) {
 
 static void say_what_runs(struct cb_text *text, const struct cb_plan *plan, const struct cb_launch *launch) {
   if (launch->body) cb_text_add_string(text, launch->body);
-  if (launch->prepares) cb_text_add_string(text, "prepares ");
+  if (launch->prepares) cb_text_add_string(text, launch->finishes ? "finishes " : "prepares ");
   for (int i = 0; i < launch->regions && !launch->body; i++)
     cb_text_add(text, "%s%s", i ? ", " : "", plan->regions[launch->first_region + i].name);
 }

@@ -145,7 +145,7 @@ enum cb_status cb_plan_check(const struct cb_plan *plan, struct cb_diag *diag) {
     return BROKEN("regions hold %lld of %lld nonzeros", (long long)nonzeros, (long long)plan->nnz);
   if (plan->row_sums && plan->first_row_sum != sums) return BROKEN("sums of rows overlap carry slots");
   if (plan->row_sums) sums += plan->rows;
-  if (plan->row_sums && !counters) counters = 1;
+  if (sums && !counters) counters = 1;
   const int64_t results = plan->statements && plan->rows ? cb_statements_results(plan->statements) : 0;
   if (results && (plan->first_term != sums || plan->reduce_counter != counters))
     return BROKEN("terms of reductions overlap other scratch");

@@ -121,7 +121,7 @@ static void add_passes(const struct cb_plan *plan, struct cb_cost *sum) {
 int cb_cost_launches(const struct cb_plan *plan) {
   int launches = passes_over_sums(plan);
   for (int first = 0; first < plan->regions_count; first += cb_cost_group(plan, first))
-    launches += 1 + (plan->regions[first].prepare_blocks > 0);
+    launches += 1 + (plan->regions[first].prepare_blocks > 0) + (plan->regions[first].finish_blocks > 0);
   return launches;
 }
 

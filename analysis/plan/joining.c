@@ -24,7 +24,9 @@ static struct group last_group(const struct cb_plan *plan, int count) {
 }
 
 /* What one region asks of its launch would have to suit the others. */
-static int is_plain(const struct cb_region *region) { return !region->dynamic_shared && !region->prepare_blocks; }
+static int is_plain(const struct cb_region *region) {
+  return !region->dynamic_shared && !region->prepare_blocks && !region->finish_blocks;
+}
 
 static int writes(const struct cb_region *region) {
   return region->commit == CB_COMMIT_FINAL || region->commit == CB_COMMIT_OWN;

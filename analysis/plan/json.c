@@ -112,6 +112,7 @@ static void region_object(struct cb_json_lines *lines, const struct cb_region *r
   cb_json_line_integer(lines, "carry_width", region->carry_width);
   cb_json_line_integer(lines, "carry_counters", region->carry_counters);
   cb_json_line_integer(lines, "prepare_blocks", region->prepare_blocks);
+  if (region->finish_blocks) cb_json_line_integer(lines, "finish_blocks", region->finish_blocks);
   cb_json_line_integer(lines, "static_shared", region->static_shared);
   cb_json_line_integer(lines, "dynamic_shared", region->dynamic_shared);
   pairs(lines, "facts", region->facts_count, fact_pair, region);
@@ -140,6 +141,7 @@ static void launch_object(struct cb_json_lines *lines, const struct cb_launch *l
   cb_json_begin(lines, NULL, '{');
   if (launch->body) cb_json_line_text(lines, "body", launch->body);
   cb_json_line_flag(lines, "prepares", launch->prepares);
+  if (launch->finishes) cb_json_line_flag(lines, "finishes", 1);
   cb_json_line_integer(lines, "first_region", launch->first_region);
   cb_json_line_integer(lines, "regions", launch->regions);
   cb_json_line_integer(lines, "blocks", launch->blocks);

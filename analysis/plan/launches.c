@@ -28,7 +28,7 @@ static struct cb_launch launch_of(const struct cb_plan *plan, int first, int reg
   return launch;
 }
 
-/* The launch of the regions from `first` on, after its preparing one. */
+/* The launch of the regions from `first` on, between its preparing and its finishing one. */
 static void add_regions(struct cb_plan *plan, int first) {
   add_launch(plan, (struct cb_launch){.prepares = 1,
                                       .first_region = first,
@@ -36,6 +36,12 @@ static void add_regions(struct cb_plan *plan, int first) {
                                       .blocks = plan->regions[first].prepare_blocks,
                                       .threads = CB_PLAIN_THREADS});
   add_launch(plan, launch_of(plan, first, cb_cost_group(plan, first)));
+  add_launch(plan, (struct cb_launch){.prepares = 1,
+                                      .finishes = 1,
+                                      .first_region = first,
+                                      .regions = 1,
+                                      .blocks = plan->regions[first].finish_blocks,
+                                      .threads = CB_PLAIN_THREADS});
 }
 
 /* Launches of regions that write, or of the others. */
@@ -50,7 +56,7 @@ static void place_row_sums(struct cb_plan *plan) {
   plan->row_sums = 1;
   plan->first_row_sum = plan->carry_sums;
   plan->carry_sums += plan->rows;
-  if (!plan->carry_counters) plan->carry_counters = 1; /* scratch has both kinds, or none */
+  if (!plan->carry_counters) plan->carry_counters = 1;
 }
 
 static void place_carries(struct cb_plan *plan) {
@@ -61,6 +67,7 @@ static void place_carries(struct cb_plan *plan) {
     plan->carry_sums += region->carry_slots * region->carry_width;
     plan->carry_counters += region->carry_counters;
   }
+  if (plan->carry_sums && !plan->carry_counters) plan->carry_counters = 1; /* scratch has both kinds, or none */
 }
 
 /* What each row gives to the epilogue's reductions, and what thread blocks make of that. */
@@ -92,7 +99,7 @@ static void add_first_pass(struct cb_plan *plan) {
 
 /* First those that write y, then those that add to it. */
 enum cb_status cb_build_launches(struct cb_plan *plan, struct cb_diag *diag) {
-  plan->launches = cb_arena_alloc(&plan->arena, 2 * (size_t)plan->regions_count + 3, sizeof *plan->launches);
+  plan->launches = cb_arena_alloc(&plan->arena, 3 * (size_t)plan->regions_count + 3, sizeof *plan->launches);
   if (!plan->launches) return cb_fail_memory(diag, "launches", 0);
   place_carries(plan);
   place_row_sums(plan);

@@ -102,6 +102,7 @@ static void take_launch(struct reader *reader, const json_t *object, struct cb_l
   *launch = (struct cb_launch){0};
   if (json_object_get(object, "body")) launch->body = take_text(reader, object, "body");
   launch->prepares = json_is_true(json_object_get(object, "prepares"));
+  launch->finishes = json_is_true(json_object_get(object, "finishes"));
   launch->first_region = (int)take(reader, object, "first_region", 0, regions);
   launch->regions = (int)take(reader, object, "regions", 0, regions - launch->first_region);
   launch->blocks = take(reader, object, "blocks", 1, INT32_MAX);

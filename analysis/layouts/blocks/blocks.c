@@ -15,6 +15,11 @@
  * and the second read is from L2, as long as it comes soon: so a row takes its blocks in turns (turn_of), not by
  * columns.
  *
+ * Where no block has an absent entry and shared memory has room, each stored block is read once (outer.h): a thread
+ * block keeps the sums of its block rows and of those that its blocks' columns name in shared memory, with their
+ * entries of x, and goes from step to step together. A slot has the place of its column's sum there, and no column.
+ * Sums go to carry slots, and a launch behind adds up what all have left for a row, in order.
+ *
  * For eight vectors and more, blocks of 8 × 8 are whole: they follow one another as CSR would have them, the 64 values
  * of each row by row. A warp takes one block at a time, of which lane 4 i + t has two neighbours of row i: what tensor
  * cores take as a factor, while the other one are entries of X as they lie. One to eight warps share a block row and
@@ -26,12 +31,15 @@
 #include "analysis/layouts/blocks/options.h"
 #include "analysis/chunks.h"
 #include "analysis/cost_figures.h"
+#include "analysis/layouts/blocks/outer.h"
 #include "analysis/plan/symmetry.h"
 #include "analysis/sectors.h"
 #include "analysis/slices.h"
 #include "analysis/stretches.h"
 #include "analysis/tiles.h"
 #include "base/memory.h"
+
+#include <string.h>
 
 enum {
   WARPS = 8,
@@ -67,6 +75,7 @@ struct state {
     int64_t steps;
     int64_t runs;        /* of lanes that read neighbouring images */
   } own;
+  struct cb_outer outer; /* where each of these is read once; else tiles 0 */
   int absent;          /* some block has an entry that the matrix lacks */
   int cut;             /* some block reaches over the right edge */
 };
@@ -83,7 +92,7 @@ static int64_t blocks_if_full(const struct cb_csr *csr, struct cb_tile_size size
   enum { STRIDE = 16, ENOUGH = 8 };
   const int64_t rows = cb_tile_rows(csr, size);
   const int large = rows >= CB_TILE_CHUNK * STRIDE * ENOUGH;
-  const struct cb_tile_census census = cb_tiles_count(csr, size, percent, large ? STRIDE : 1, NULL);
+  const struct cb_tile_census census = cb_tiles_count(csr, size, 0, large ? STRIDE : 1, NULL);
   if (!is_full(&census, size, percent)) return -1;
   return large && census.nonzeros ? cb_proportion(csr->nnz, census.tiles, census.nonzeros) : census.tiles;
 }
@@ -350,8 +359,13 @@ static int find_own_blocks(struct state *state, struct own *own) {
   return 1;
 }
 
+static int is_read_once(const struct state *state) { return state->outer.tiles > 0; }
+
 /* The slot of values of block `k` of a block row's own. */
 static int64_t own_slot(const struct state *state, int64_t block_row, int64_t k) {
+  if (is_read_once(state))
+    return (state->own.first_step[block_row / LANES] + state->outer.turn[state->own.start[block_row] + k]) * LANES +
+           block_row % LANES;
   const int64_t local_rows = slice_rows(state), local = state->own.local_row[block_row];
   return (state->own.first_step[local / local_rows] + k / state->lanes) * LANES +
          local % local_rows * state->lanes + k % state->lanes;
@@ -419,6 +433,43 @@ static int runs_are_long(const struct state *state, int64_t value_bytes) {
   return state->own.runs * SECTOR * PART <= state->blocks * value_bytes;
 }
 
+/* ---- each block read once: needs the blocks that have values of their own */
+
+static struct cb_lower_blocks lower_blocks(const struct state *state) {
+  const struct own *own = &state->own;
+  return (struct cb_lower_blocks){state->block_rows, WARPS * LANES, state->size.rows, own->start, own->column};
+}
+
+static int64_t once_steps_of_slice(const void *user, int64_t slice) {
+  return ((const struct state *)user)->outer.steps[slice / WARPS];
+}
+
+/* One vector, numbers of one real, whole blocks, block rows in order. */
+static int may_be_read_once(const struct state *state, const struct cb_region_builder *builder) {
+  return state->lanes == 1 && !state->order && state->blocks * cb_tile_area(state->size) == state->csr->nnz &&
+         builder->options->vectors == 1 && builder->options->semiring == CB_PLUS_TIMES &&
+         !cb_type_is_complex(builder->sum_type) && builder->commit == CB_COMMIT_FINAL && !builder->own_rows &&
+         !builder->joins_rows && builder->settings[BLOCKS_ONCE] != CB_OFF;
+}
+
+/* Where that is so, there is room, and few slots are empty; else they are read twice. */
+static enum cb_status find_once(struct state *state, const struct cb_region_builder *builder, struct cb_diag *diag) {
+  const struct cb_lower_blocks lower = lower_blocks(state);
+  const struct state own = {.size = state->size, .blocks = state->own.start[state->block_rows]};
+  if (!may_be_read_once(state, builder)) return CB_OK;
+  const int fits = cb_outer_find(&state->outer, &state->arena, &lower) && cb_outer_fits(&state->outer, &lower, builder);
+  const int64_t steps = fits ? state->outer.all_steps * WARPS : 0;
+  if (!fits || steps * LANES > INT32_MAX / 2 / cb_tile_area(state->size) || pads_too_much(&own, builder, steps)) {
+    state->outer = (struct cb_outer){0};
+    return CB_OK;
+  }
+  state->first_step = state->own.first_step =
+      cb_first_steps(&state->arena, state->slices, once_steps_of_slice, state, &state->longest);
+  if (!state->first_step) return cb_fail_memory(diag, "slices", (uint64_t)state->slices * 8);
+  state->steps = state->own.steps = steps;
+  return CB_OK;
+}
+
 /* Where there are values, blocks are square, and places fit 32 bits; and where images that are read together lie
  * together, as on meshes, unless half is asked for. */
 static enum cb_status find_mirrored(struct state *state, const struct cb_region_builder *builder,
@@ -431,6 +482,8 @@ static enum cb_status find_mirrored(struct state *state, const struct cb_region_
     return s;
   if (!find_own_blocks(state, &state->own))
     return cb_fail_memory(diag, "symmetric blocks", (uint64_t)state->blocks * 4);
+  s = find_once(state, builder, diag);
+  if (s || is_read_once(state)) return s;
   state->own.first_step = cb_first_steps(&state->arena, state->slices, own_steps_of_slice, state, &longest);
   if (!state->own.first_step) return cb_fail_memory(diag, "slices", (uint64_t)state->slices * 8);
   state->own.steps = state->own.first_step[state->slices];
@@ -618,11 +671,12 @@ static void build_presence(struct cb_region_builder *builder, const struct state
 /* Blocks whose loads are in flight together: 27 values (finite elements of three unknowns per node: three blocks
  * take 243 µs where one takes 250), or more when there are so few threads on a multiprocessor that each may have the
  * registers; 18 of two doubles, and where half is stored (two blocks of three thread blocks take 193 µs, three of two
- * take 205). */
+ * take 205); 36 where each is read once, by two thread blocks (27: 157.8 us, 36: 157.3, by hand). */
 static int64_t choose_batch(const struct state *state, const struct cb_region_builder *builder) {
   enum { WHOLE = 4 };
   const int64_t threads = state->slices * LANES / builder->target->multiprocessors;
-  const int64_t values = cb_region_is_wide(builder) ? 18 : threads <= 512 ? 36 : is_mirrored(state) ? 18 : 27;
+  const int few = is_read_once(state) || threads <= 512;
+  const int64_t values = cb_region_is_wide(builder) ? 18 : few ? 36 : is_mirrored(state) ? 18 : 27;
   const int64_t area = cb_tile_area(state->size), asked = builder->settings[BLOCKS_BATCH];
   const int64_t most = cb_smaller(cb_smaller(8, 64 / area), state->longest); /* more have no registers */
   if (is_whole(state)) return asked ? asked : WHOLE;
@@ -659,6 +713,7 @@ static int blocks_per_sm(const struct cb_region_builder *builder, const struct s
   const int64_t values = choose_batch(state, builder) * cb_tile_area(state->size);
   const int64_t registers = values * (int64_t)cb_type_size(builder->sum_type) / 4;
   if (is_whole(state)) return cb_region_blocks_for(builder, 4);
+  if (is_read_once(state)) return 2;
   if (registers <= 18) return cb_region_blocks_for(builder, state->absent ? 4 : 5);
   if (registers <= 36) return state->absent ? 2 : 3;
   return registers <= 72 ? 2 : 1;
@@ -690,6 +745,27 @@ static void build_values(struct cb_region_builder *builder, struct state *state)
       is_whole(state) ? "block by block, row by row" : "per step, in groups of one load, a group of each lane",
       value_blocks(state) * area);
   builder->region.mirrored = mirrored_nonzeros(state);
+}
+
+static void build_once(struct cb_region_builder *builder, struct state *state) {
+  const char *section = cb_symmetry_section((enum cb_symmetry_option)builder->options->symmetric);
+  const struct cb_lower_blocks lower = lower_blocks(state);
+  build_facts(builder, state);
+  cb_region_list(builder, "first_step", "steps before a slice, 32 slots each; as many for each of a thread block",
+                 state->slices + 1, state->own.first_step);
+  cb_region_by_slot(builder, "target", "place of the block's column among the thread block's sums, from 1; 0: no block",
+                    (struct cb_slot_elements){.count = state->own.steps * LANES,
+                                              .largest = WARPS * LANES + state->outer.most});
+  cb_region_streamed(builder);
+  cb_outer_build(builder, &state->outer, &lower);
+  build_values(builder, state);
+  cb_region_section(builder, "once");
+  if (strcmp(section, "mirrored")) cb_region_section(builder, section);
+  cb_region_fact(builder, section, "%lld", (long long)(state->blocks - state->own.start[state->block_rows]));
+  cb_region_fact(builder, "outer", "%lld", (long long)state->outer.first[state->outer.tiles]);
+  build_text(builder, state);
+  builder->region.blocks = state->outer.tiles;
+  builder->region.blocks_per_sm = blocks_per_sm(builder, state);
 }
 
 static void build_region(struct cb_region_builder *builder, struct state *state) {
@@ -770,6 +846,10 @@ static enum cb_status predict(struct cb_region_builder *builder, const struct st
   const int64_t chain = is_whole(state) ? cb_divide_up(state->longest, state->shares) : state->longest; /* blocks */
   builder->region.cost.chain_ns = cb_divide_up(chain, batch) * CB_COST_BATCH_NS;
   builder->region.cost.stream_percent = CB_COST_BLOCKS_PERCENT;
+  if (is_read_once(state)) {
+    cb_outer_predict(builder);
+    return CB_OK;
+  }
   const enum cb_status s = cb_sectors_predict_by_stretch(builder, state, visit_sectors, sector_stretches, diag);
   builder->region.cost.sectors += value_sectors(builder, state);
   return s;
@@ -791,7 +871,7 @@ static enum cb_status blocks_plan(struct cb_region_builder *builder, struct cb_d
   if (!s) s = find_mirrored(state, builder, diag);
   if (s) return s;
   builder->work.units = state->slices;
-  build_region(builder, state);
+  (is_read_once(state) ? build_once : build_region)(builder, state);
   return predict(builder, state, diag);
 }
 
@@ -829,6 +909,23 @@ static int64_t visit_place(const struct state *state, int64_t block_row, int64_t
   return there;
 }
 
+/* Blocks on and below the main diagonal are stored, with their columns' places; the others are their images. */
+static void visit_once(const struct state *state, int64_t block_row, struct cb_tile_walk *walk,
+                       const struct cb_walk *to) {
+  const struct cb_lower_blocks lower = lower_blocks(state);
+  struct cb_tile block;
+  for (int64_t k = 0; cb_tile_walk_next(walk, &block); k++) {
+    if (block.column > block_row) {
+      visit_mirrored(state, &block, walk->rows, own_slot_in(state, block.column, block_row), to);
+      continue;
+    }
+    const int64_t slot = own_slot(state, block_row, k);
+    const int64_t place = cb_outer_place(&state->outer, &lower, block_row / (WARPS * LANES), block.column);
+    cb_emit_element(to, slot, (uint32_t)place + 1);
+    visit_block(state, &block, walk->rows, slot, to);
+  }
+}
+
 /* Column offsets belong to blocks, so their slots are those of blocks. */
 static void visit_local_row(const struct state *state, int64_t slice, int64_t in_slice, unsigned char *presence,
                         const struct cb_walk *to) {
@@ -836,6 +933,10 @@ static void visit_local_row(const struct state *state, int64_t slice, int64_t in
   const int64_t block_row = block_row_at(state, slice * slice_rows(state) + in_slice);
   struct cb_tile_walk walk = blocks_at(state, slice, in_slice);
   struct cb_tile block;
+  if (is_read_once(state)) {
+    visit_once(state, block_row, &walk, to);
+    return;
+  }
   for (int64_t k = 0; cb_tile_walk_next(&walk, &block); k++) {
     int64_t slot = slot_of(state, slice, in_slice, turn_of(state, block_row, block.column, k));
     cb_emit_element(to, slot, (uint32_t)(block.column - state->first_column[slice]));

@@ -11,6 +11,8 @@ const struct cb_option cb_blocks_options[BLOCKS_OPTIONS] = {
     [BLOCKS_LANES] = {.name = "block-lanes", .numbers = cb_lanes_of_a_row, .tuned_by = "lanes",
                       .help = "lanes that share a block row: 1, 2, 4, 8, 16, 32; 0: by the matrix"},
     [BLOCKS_BATCH] = {.name = "block-batch", .most = 8, .help = "blocks that a lane loads together; 0: by the matrix"},
+    [BLOCKS_ONCE] = {.name = "block-once", .words = cb_auto_on_off,
+                     .help = "half of a symmetric matrix: each block is read once, and sums meet in shared memory; off: twice"},
 };
 
 static const struct cb_node blocks = {.layout = "blocks"};

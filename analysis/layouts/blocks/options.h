@@ -11,6 +11,7 @@ enum {
   BLOCKS_FILL,
   BLOCKS_LANES,
   BLOCKS_BATCH,
+  BLOCKS_ONCE,
   BLOCKS_OPTIONS
 };
 _Static_assert((int)BLOCKS_OPTIONS <= CB_MAX_SETTINGS, "a place for each");

@@ -621,7 +621,9 @@ static void build_chains(struct cb_region_builder *builder, const struct state *
 
 /* ---- the region */
 
-/* Thread blocks of rows a stride apart. */
+/* Thread blocks of rows a stride apart. Where another one works meanwhile, a thread block's warps wait for each other
+ * at each row: 7 points on 220^3 points take 119.3 us, 124.0 without, 5 points on 3000^2 88.6 and 90.0; but 27 points
+ * on 100^3, of one thread block on a multiprocessor, 36.4 and 32.8. */
 static void build_strides(struct cb_region_builder *builder, const struct state *state) {
   const struct strides *strides = &state->strides;
   cb_region_fact(builder, "stride", "%lld", (long long)strides->stride);
@@ -631,6 +633,7 @@ static void build_strides(struct cb_region_builder *builder, const struct state 
   cb_region_size(builder, "kTiles", strides->tiles, "plan: thread blocks along a stride");
   cb_region_section(builder, "wide");
   cb_region_section(builder, "strided");
+  if (blocks_held(state) > 1) cb_region_section(builder, "in_step");
   build_sums(builder, state, blocks_in_a_wave(state, builder->target));
   builder->region.threads = state->threads;
   builder->region.blocks = strides->groups * strides->tiles;
