@@ -65,8 +65,8 @@ static const struct general {
     {FIELD(ready_loss), {.name = "ready-loss", .most = INT64_C(1) << 40, .standard = 65536,
                          .help = "search=ready: ns of a product by which what needs no compiler may be slower"}},
     {FIELD(program_loss), {.name = "program-loss", .most = INT64_C(1) << 40,
-                           .help = "recipe auto: ns of a product by which one may be slower whose vectors solvers can keep in "
-                                   "shared memory"}},
+                           .help = "recipe auto: ns of a product by which one may be slower that solvers, or linear programs, "
+                                   "gain by"}},
     {FIELD(fuse), {.name = "fuse", .words = cb_auto_on_off, .standard = CB_AUTO,
                    .help = "parts of a split share one launch where they can; auto: when that is predicted to be "
                            "faster"}},

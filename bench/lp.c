@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Linear programs by cbgen_lp_solve, beside the two products that each iteration has.
  *
- *   bench_lp [--form graph|grid] [MATRIX…]
+ *   bench_lp [--set NAME=VALUE]… [MATRIX…]
  *
- * MATRIX: a file, or generate:SHAPE. Bounds and costs are drawn so that a known x and y are optimal; rows and columns are
+ * MATRIX: a file, or generate:SHAPE. --set: a setting of the context (cbgen_set), as recipe=merge. Bounds and costs are drawn so that a known x and y are optimal; rows and columns are
  * scaled (cbgen_lp_scales). An iteration's time is the difference of two solutions of different numbers of iterations,
  * medians of SOLUTIONS: what begins and ends a solution is in neither. "products": that with A and that with its
  * transpose, each alone, back to back (cbgen_operator_measure). "floor": what an iteration must move, the arrays of both
@@ -27,7 +27,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SOLUTIONS = 5, FEW = 256, MANY = 1280, REPEATS = 3, CHECKED = 2 * LP_VENDOR_CAPTURED };
+enum { SOLUTIONS = 5, FEW = 256, MANY = 1280, REPEATS = 3, CHECKED = 2 * LP_VENDOR_CAPTURED, MOST_SETTINGS = 8 };
+
+static const char *const *settings; /* of contexts, "NAME=VALUE" each */
+static int settings_count;
 
 enum { COST, LOWER, UPPER, ROW_LOWER, ROW_UPPER, X, Y, ROW_SCALES, COLUMN_SCALES, VECTORS };
 
@@ -110,10 +113,24 @@ static enum cb_status make_vectors(struct bed *bed) {
   return s;
 }
 
+static enum cb_status set_all(struct bed *bed) {
+  enum cb_status s = CB_OK;
+  for (int i = 0; i < settings_count && !s; i++) {
+    char name[40];
+    const char *value = strchr(settings[i], '=');
+    if (!value) return cb_fail(&bed->diag, CB_ERR_ARGUMENT, "'%s' is no NAME=VALUE", settings[i]);
+    snprintf(name, sizeof name, "%.*s", (int)(value - settings[i]), settings[i]);
+    s = check(bed, cbgen_set(bed->context, name, value + 1), cbgen_message(bed->context));
+  }
+  return s;
+}
+
 static enum cb_status make_operators(struct bed *bed) {
   cbgen_request request = {.struct_size = sizeof request, .specialise = CBGEN_SPECIALISE_NOW};
   enum cb_status s = bench_view(&bed->view, &bed->row_ptr, &bed->csr, &bed->diag);
   if (!s) s = check(bed, cbgen_context_create(&bed->context), "no context");
+  if (!s) s = check(bed, cbgen_set(bed->context, "program-loss", "500"), cbgen_message(bed->context));
+  if (!s) s = set_all(bed);
   if (!s) s = check(bed, cbgen_compile(bed->context, &bed->view, &request, &bed->a), cbgen_message(bed->context));
   request.transpose = 1;
   if (!s) s = check(bed, cbgen_compile(bed->context, &bed->view, &request, &bed->transposed), cbgen_message(bed->context));
@@ -124,16 +141,13 @@ static enum cb_status make_operators(struct bed *bed) {
 
 /* ---- solutions */
 
-static const char *form; /* of programs; NULL: the usual one */
-
 static enum cb_status solver_for(struct bed *bed, int iterations, double tolerance, cbgen_lp **lp) {
   const cbgen_lp_options options = {.struct_size = sizeof options,
                                     .relative_tolerance = tolerance,
                                     .absolute_tolerance = tolerance,
                                     .max_iterations = iterations,
                                     .row_scales = at(bed, ROW_SCALES),
-                                    .column_scales = at(bed, COLUMN_SCALES),
-                                    .program_form = form};
+                                    .column_scales = at(bed, COLUMN_SCALES)};
   return check(bed, cbgen_lp_create(bed->a, bed->transposed, &options, lp), cbgen_operator_message(bed->a));
 }
 
@@ -269,11 +283,11 @@ static enum cb_status run(struct bed *bed, const char *name) {
   if (s) return s;
   const double iteration = 1e6 * (many - few) / (MANY - FEW), graph = vendor.microseconds[VENDOR_GRAPH];
   printf("%-36.36s %8lld %8lld %9lld %9.2f %9.2f %9.2f %9.2f %9.2f %6.2f  %d iterations in %.2f ms, value %.6g, best "
-         "%.6g%s\n",
+         "%.6g%s, %s %s\n",
          name, (long long)bed->csr.rows, (long long)bed->csr.cols, (long long)bed->csr.nnz, iteration,
          1e6 * (of_a + of_transposed), floor_of(bed), vendor.microseconds[VENDOR_FROM_HOST], graph,
          graph > 0 ? iteration / graph : 0, result.iterations, 1e3 * seconds, result.primal_value, bed->best,
-         vendor.products);
+         vendor.products, cbgen_operator_plan(bed->a), cbgen_operator_plan(bed->transposed));
   fflush(stdout);
   return CB_OK;
 }
@@ -294,17 +308,24 @@ static int run_one(const struct cb_device *device, const char *name) {
   return !s;
 }
 
+/* How many words are taken. */
+static int take_settings(int count, char **words) {
+  static const char *taken[MOST_SETTINGS];
+  int at = 1;
+  for (; at + 1 < count && !strcmp(words[at], "--set") && settings_count < MOST_SETTINGS; at += 2)
+    taken[settings_count++] = words[at + 1];
+  settings = taken;
+  return at;
+}
+
 int main(int count, char **words) {
   static const char *const standard[] = {"generate:random,rows=2400,cols=55000,density=0.0024",
                                          "generate:random,rows=20000,cols=80000,density=0.0005",
                                          "generate:random,rows=100000,cols=400000,density=0.0001", NULL};
   struct cb_driver *driver = NULL;
   struct cb_device *device = NULL;
-  int good = 1, first = 1;
-  if (count > 2 && !strcmp(words[1], "--form")) {
-    form = words[2];
-    first = 3;
-  }
+  const int first = take_settings(count, words);
+  int good = 1;
   if (!bench_open(&driver, &device)) return 1;
   printf("%-36s %8s %8s %9s %9s %9s %9s %9s %9s %6s  (us per iteration)\n", "matrix", "rows", "columns", "nonzeros",
          "iteration", "products", "floor", "vendor", "graph", "share");

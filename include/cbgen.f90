@@ -224,7 +224,6 @@ module cbgen
     type(c_ptr) :: column_scales = c_null_ptr
     type(c_ptr) :: result = c_null_ptr ! of a cbgen_lp_result_t in device memory
     real(c_double) :: certificate_tolerance = 0
-    type(c_ptr) :: program_form = c_null_ptr ! text that ends with a NUL
   end type
 
   type, bind(c) :: cbgen_lp_problem_t

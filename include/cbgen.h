@@ -627,14 +627,12 @@ typedef struct cbgen_solver_options {
                                * committed once (else CBGEN_ERROR_UNSUPPORTED) and if they find room
                                * (CBGEN_ERROR_LIMIT); in a grid, as far as there is room, those of which each thread
                                * reads its own rows alone, beside products without shared memory of their own
-                               * (CBGEN_ERROR_UNSUPPORTED). "+pipelined", of "cg" with `diagonal` or without and
-                               * of "pagerank": one meeting in an iteration in the place of two. "+matrix", of a grid: the matrix lies in
+                               * (CBGEN_ERROR_UNSUPPORTED). "+pipelined", of "cg" with `diagonal` or without: one
+                               * meeting in an iteration in the place of two. "+matrix", of a grid: the matrix lies in
                                * shared memory, too, beside products as "+resident" needs them (else
                                * CBGEN_ERROR_UNSUPPORTED, and CBGEN_ERROR_LIMIT if an equal part of it finds no room in
                                * a multiprocessor). "graph":
-                               * several kernels around the operator's own products, repeated by a CUDA graph; with
-                               * "+sums" sums behind a product are added up in it, where the operator has specialised
-                               * kernels whose rows are committed once. NULL:
+                               * several kernels around the operator's own products, repeated by a CUDA graph. NULL:
                                * what is predicted to be the fastest, "graph" where that cannot be made (the plan's launches
                                * differ in size, or there is no NVRTC), or "grid" for a number of thread blocks. Read
                                * when the solver is made. Bits depend on it */
@@ -672,7 +670,8 @@ typedef struct cbgen_solver_options {
  *   pagerank   x = damping A x + (what is missing to sum(x) = 1) b / sum(b): A's entry (i, j) is the share of page j's
  *              rank that goes to page i, so that columns have the sum 1 or, of pages without links, none; or A has ones
  *              (or weights), and the diagonal the sums of its columns. b: where jumps go, not below 0. x: any first
- *              guess, not below 0. The residual is the sum of what an iteration changes, and not relative to b
+ *              guess, not below 0. The residual is a bound of the sum of what an iteration changes, at most twice that,
+ *              and not relative to b; the true residual is that sum
  *
  * "residual" in the others is b - A x, and they end when its norm is small enough. Preconditioners stand on the right
  * of bicgstab and gmres.
@@ -756,8 +755,6 @@ typedef struct cbgen_lp_options {
   cbgen_lp_result *result;   /* receives the result; NULL: memory of the solver's */
   double certificate_tolerance; /* of a certificate that there is no solution, what it lacks against what it is worth:
                               * cbgen_lp_solve; 0: 1e-8, or 1e-3 with sums of float; below 0: none is looked for */
-  const char *program_form;  /* "graph"; or "grid": of each 64 iterations those that look for no end are one kernel, which
-                              * takes both operators' specialised ones, of one launch each. NULL: "graph" */
 } cbgen_lp_options;
 
 /* A linear program beside its matrix: vectors of the operator's vector type in device memory. Bounds may be infinite;
@@ -783,8 +780,7 @@ CBGEN_API cbgen_status cbgen_lp_create(cbgen_operator *a, cbgen_operator *transp
 
 /* Another solver with the same kernels and vectors of its own, for solutions on another stream at the same time:
  * nothing is compiled. `options` NULL: those of the solver, but for `result`, which is NULL; else all of them anew, of
- * which `program_form`, and whether there are scales, must be the solver's. On failure *clone is NULL, and the solver
- * has the message. */
+ * which whether there are scales must be the solver's. On failure *clone is NULL, and the solver has the message. */
 CBGEN_API cbgen_status cbgen_lp_clone(cbgen_lp *lp, const cbgen_lp_options *options, cbgen_lp **clone);
 CBGEN_API void cbgen_lp_free(cbgen_lp *lp); /* NULL is accepted; no solution of its may be running */
 
@@ -810,7 +806,7 @@ CBGEN_API cbgen_status cbgen_lp_solve(cbgen_lp *lp, const cbgen_lp_problem *prob
 /* Waits for the stream of the last solution and copies its result. */
 CBGEN_API cbgen_status cbgen_lp_outcome(cbgen_lp *lp, cbgen_lp_result *result);
 
-/* "graph" or "grid", as it was asked for, or "host" where the driver is older than CUDA 12.4. "" for NULL. */
+/* "graph", or "host" where the driver is older than CUDA 12.4. "" for NULL. */
 CBGEN_API const char *cbgen_lp_form(const cbgen_lp *lp);
 
 /* What went wrong in the last call that failed with this solver. */

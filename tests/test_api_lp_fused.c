@@ -17,10 +17,9 @@ static double *copy_of(const struct lp_bed *bed, int vector) {
   return memcpy(malloc(bytes), bed->host[vector], bytes);
 }
 
-static struct answer answer_of(struct lp_bed *bed, int scaled, const char *form) {
+static struct answer answer_of(struct lp_bed *bed, int scaled) {
   cbgen_lp_options options = lp_options_of(bed, scaled, 1e-12);
   options.max_iterations = ITERATIONS;
-  options.program_form = form;
   cbgen_lp *lp = lp_solver_of(bed, &options);
   const long before = fake->executed;
   struct answer answer = {.result = lp_solved(bed, lp)};
@@ -45,30 +44,6 @@ static int is_same(const struct lp_bed *bed, const struct answer *one, const str
          !memcmp(one->y, other->y, (size_t)bed->csr.rows * sizeof *one->y);
 }
 
-/* By one kernel for all iterations but the last: the same bits. Whether there is one; else the message says why. */
-static int check_repeated(const char *shape, const char *settings, const char *other, int scaled) {
-  struct lp_bed bed = lp_bed_with(matrix_of(shape), settings, other, 5, CBGEN_SPECIALISE_NOW, CBGEN_SPECIALISE_NOW);
-  cbgen_lp_options options = lp_options_of(&bed, scaled, 1e-12);
-  cbgen_lp *lp;
-  const struct answer apart = answer_of(&bed, scaled, NULL);
-  options.program_form = "grid";
-  options.max_iterations = ITERATIONS;
-  const int status = cbgen_lp_create(bed.a, bed.transposed, &options, &lp);
-  if (status) {
-    assert_int_equal(status, CBGEN_ERROR_UNSUPPORTED);
-    assert_non_null(strstr(cbgen_operator_message(bed.a), "one launch each"));
-  } else {
-    cbgen_lp_free(lp);
-    struct answer repeated = answer_of(&bed, scaled, "grid");
-    if (!is_same(&bed, &repeated, &apart)) fail_msg("%s, %s: other bits in one kernel", shape, settings);
-    assert_true(repeated.kernels <= apart.kernels - 2 * (ITERATIONS - 1) + 1);
-    release_answer(&repeated);
-  }
-  release_answer((struct answer *)&apart);
-  release_lp(&bed);
-  return !status;
-}
-
 /* By fused kernels, and without them, as they spill. Whether there are any. */
 static int check_fused(const char *shape, const char *settings, const char *other, cbgen_specialise of_transposed,
                        int scaled) {
@@ -78,7 +53,7 @@ static int check_fused(const char *shape, const char *settings, const char *othe
     struct lp_bed bed = lp_bed_with(matrix_of(shape), settings, other, 5, CBGEN_SPECIALISE_NOW, of_transposed);
     fake->stack_bytes = fused ? 0 : 64;
     strcpy(fake->spilling, "cbgen_fused");
-    answers[fused] = answer_of(&bed, scaled, NULL);
+    answers[fused] = answer_of(&bed, scaled);
     fake->stack_bytes = 0;
     assert_int_equal(answers[fused].result.iterations, ITERATIONS);
     same = !fused || is_same(&bed, &answers[0], &answers[1]);
@@ -109,20 +84,8 @@ static void every_row_is_committed_once(void **state) {
   assert_true(check_fused("random,rows=3,cols=4000,density=0.9", "recipe=sell", "", CBGEN_SPECIALISE_NOW, 0));
 }
 
-/* Of one layout and of two, with shared memory and with several virtual thread blocks side by side, with rows that the
- * last thread to arrive commits; those of several launches say so. */
-static void one_kernel_repeats_iterations(void **state) {
-  (void)state;
-  assert_true(check_repeated("random,rows=60,cols=100,density=0.03", "recipe=merge type=f32", "recipe=sell", 1));
-  assert_true(check_repeated("random,rows=3,cols=4000,density=0.9", "recipe=sell", "", 0));
-  assert_true(check_repeated("random,rows=1100,cols=90,density=0.05", "recipe=sell sell-lanes=32", "", 1));
-  assert_true(check_repeated("random,rows=1500,cols=1300,density=0.02", "recipe=merge", "", 0));
-  assert_false(check_repeated("stencil7,n=6,extra=0.3", "recipe=dia fuse=off", "recipe=sell", 1));
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(one_kernel_repeats_iterations, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(every_row_is_committed_once, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(every_layout_commits_by_statements, open_fake, check_fake),
   };

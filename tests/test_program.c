@@ -9,7 +9,6 @@
 #include "codegen/program/form.h"
 #include "codegen/program/fused.h"
 #include "codegen/program/program.h"
-#include "codegen/program/repeated.h"
 #include "codegen/program/stages.h"
 #include "codegen/source.h"
 #include "runtime/cuda/spills.h"
@@ -42,12 +41,8 @@ static enum cb_status text_in_form(struct cb_text *text, const char *matrix, con
                                              .sizes = {.restart = 20, .block_size = 3},
                                              .vector = plan->vector_type,
                                              .sum = plan->sum_type};
-  const struct cb_program_request both[] = {request, request};
-  struct cb_repeated_shape repeated;
-  enum cb_status s;
-  if (form->kind != CB_PROGRAM_GRAPH) s = cb_program_text(text, &request, shape, diag);
-  else if (form->resident) s = cb_repeated_text(text, both, 2, 4, &repeated, diag);
-  else s = cb_fused_text(text, &request, form->in_steps ? 0 : 1, diag);
+  const enum cb_status s = form->kind == CB_PROGRAM_GRAPH ? cb_fused_text(text, &request, 1, diag)
+                                                          : cb_program_text(text, &request, shape, diag);
   product_release(&product);
   return s;
 }
@@ -148,9 +143,13 @@ static void every_recipe_with_heads_has_programs(void **state) {
 }
 
 /* Option program-loss: a recipe beside which vectors of solvers find room may be slower by so much, and not by more;
- * sell with long rows in segments has no such room. */
+ * sell with long rows in segments has no such room. Of matrices that are not square linear programs are made, which
+ * want rows in order unless they are small. */
 static void solvers_may_have_another_recipe(void **state) {
-  static const char stairs[] = "staircase,n=800", long_rows[] = "long_row,rows=3000,cols=3000,per_row=5,long_rows=2,long_length=1800";
+  static const char stairs[] = "staircase,n=800",
+                    long_rows[] = "long_row,rows=3000,cols=3000,per_row=5,long_rows=2,long_length=1800",
+                    small[] = "random,rows=2400,cols=9000,density=0.004",
+                    wide[] = "random,rows=20000,cols=80000,density=0.0005";
   static const struct {
     const char *matrix, *settings;
     int suits;
@@ -160,14 +159,22 @@ static void solvers_may_have_another_recipe(void **state) {
                {stairs, "recipe=auto search=hopeful", 0},
                {stairs, "recipe=auto search=hopeful program-loss=2000", 1},
                {long_rows, "recipe=auto search=profile program-loss=5000", 0},
-               {long_rows, "recipe=auto search=hopeful program-loss=5000", 0}};
+               {long_rows, "recipe=auto search=hopeful program-loss=5000", 0},
+               {wide, "recipe=auto search=profile", 0},
+               {wide, "recipe=auto search=profile program-loss=1", 0},
+               {wide, "recipe=auto search=profile program-loss=500", 1},
+               {small, "recipe=auto search=profile program-loss=500", 0},
+               {small, "recipe=auto search=hopeful", 0},
+               {small, "recipe=auto search=hopeful program-loss=2000", 0}};
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     struct product product = product_of(cases[i].matrix, cases[i].settings);
     const struct cb_recipe *recipe;
     struct cb_diag diag = {0};
     assert_ok(cb_recipe_find(&recipe, product.plan->recipe, &diag));
-    if (recipe->suits_programs != cases[i].suits) fail_msg("%s: %s", cases[i].settings, recipe->name);
+    const int is_square = product.plan->rows == product.plan->cols;
+    const int suits = is_square ? recipe->suits_programs : recipe->commits_in_order;
+    if (suits != cases[i].suits) fail_msg("%s: %s", cases[i].settings, recipe->name);
     product_release(&product);
   }
 }
@@ -473,8 +480,8 @@ static void forms_have_names(void **state) {
                {"cluster+resident", 1, CB_PROGRAM_CLUSTER, 0, 1}, {"block+steps+resident", 1, CB_PROGRAM_BLOCK, 1, 1},
                {"block+resident+steps", 1, CB_PROGRAM_BLOCK, 1, 1}, {"grid+resident", 1, CB_PROGRAM_GRID, 0, 1},
                {"cluster+resident+pipelined", 1, CB_PROGRAM_CLUSTER, 0, 1},
-               {"grid+matrix+pipelined+resident", 1, CB_PROGRAM_GRID, 0, 1}, {"graph+pipelined+sums", 1, CB_PROGRAM_GRAPH, 0, 0},
-               {"grid+sums", 0, 0, 0, 0}, {"graph+matrix", 0, 0, 0, 0},
+               {"grid+matrix+pipelined+resident", 1, CB_PROGRAM_GRID, 0, 1}, {"graph+pipelined", 0, 0, 0, 0},
+               {"graph+matrix", 0, 0, 0, 0},
                {"block+matrix", 0, 0, 0, 0}, {"grid+pipelined+pipelined", 0, 0, 0, 0},
                {"graph+resident", 0, 0, 0, 0}, {"block+steps+steps", 0, 0, 0, 0},
                {"cluster+resident+resident", 0, 0, 0, 0}, {"cluster+", 0, 0, 0, 0}, {"cluster+resident+", 0, 0, 0, 0},
@@ -528,31 +535,29 @@ static void stages_compile_and_do_not_spill(void **state) {
 }
 
 /* Fused products of linear programs, with as many thread blocks as the products' own kernels, do not spill. */
-/* Without sums, with them, and repeated by one kernel with several virtual thread blocks side by side. */
 static void fused_products_do_not_spill(void **state) {
   static const char *const cases[][2] = {{"random,rows=2000,cols=3000,density=0.01", "recipe=sell"},
                                          {"random,rows=2000,cols=3000,density=0.002", "recipe=merge"},
                                          {"fe3,n=5", "recipe=patterns"},
                                          {"dense_row,n=2500,row=7", "recipe=sell"}};
-  static const struct cb_program_form forms[] = {{.kind = CB_PROGRAM_GRAPH},
-                                                 {.kind = CB_PROGRAM_GRAPH, .in_steps = 1}, /* the first fusion */
-                                                 {.kind = CB_PROGRAM_GRAPH, .resident = 1}}; /* the group */
-  const struct cb_program *const programs[] = {&cb_program_pdhg[1], cb_program_find("cg", CB_DIAGONAL), &cb_program_pdhg[1]};
+  const struct cb_program_form form = {.kind = CB_PROGRAM_GRAPH};
   const struct cb_nvrtc_options options = {.arch = "sm_90", .strict = 1};
   struct cb_nvrtc *nvrtc = open_nvrtc();
   (void)state;
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-    for (int f = 0; f < 3; f++) {
-      struct cb_compiled made;
-      struct cb_text text = {0};
-      struct cb_diag diag = {0};
-      if (text_in_form(&text, cases[i][0], cases[i][1], programs[f], &forms[f], NULL, &diag))
-        fail_msg("%s: %s", cases[i][1], diag.message);
-      if (cb_nvrtc_compile(&made, nvrtc, cb_text_string(&text), "fused", &options, &diag)) fail_msg("%s", diag.message);
-      if (cb_spilled_bytes(&made)) fail_msg("%s: %d bytes", cases[i][1], cb_spilled_bytes(&made));
-      cb_compiled_release(&made);
-      cb_text_release(&text);
-    }
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct cb_compiled made;
+    struct cb_text text = {0};
+    struct cb_diag diag = {0};
+    if (text_in_form(&text, cases[i][0], cases[i][1], &cb_program_pdhg[1], &form, NULL, &diag))
+      fail_msg("%s: %s", cases[i][1], diag.message);
+    /* Threads of sell load what they need of the matrix before they wait. */
+    const int is_late = count_of(cb_text_string(&text), "if (step == 0) begin_step(vectors, ") == 1;
+    assert_int_equal(is_late, !strcmp(cases[i][1], "recipe=sell"));
+    if (cb_nvrtc_compile(&made, nvrtc, cb_text_string(&text), "fused", &options, &diag)) fail_msg("%s", diag.message);
+    if (cb_spilled_bytes(&made)) fail_msg("%s: %d bytes", cases[i][1], cb_spilled_bytes(&made));
+    cb_compiled_release(&made);
+    cb_text_release(&text);
+  }
   cb_nvrtc_close(nvrtc);
 }
 
@@ -575,6 +580,9 @@ static void repeated_acts_stand_together(void **state) {
     assert_int_equal(acts[1].from, acts[plan.groups[i].count - 1].to);
     assert_true(acts[1].from != acts[1].to);
   }
+  assert_true(plan.groups[0].times < plan.groups[1].times);
+  assert_int_equal(plan.fusions_count, 2); /* of the products that are executed the most often, and of no others */
+  for (int i = 0; i < 2; i++) assert_int_equal(plan.fusions[i].act, plan.groups[1].first + 2 * i);
   cb_text_release(&text);
   assert_int_equal(text_of(&text, "stencil7,n=8", "recipe=dia", &cb_program_pdhg[0], &diag), CB_ERR_UNSUPPORTED);
   assert_non_null(strstr(diag.message, "'pdhg' needs program form 'graph'"));

@@ -195,8 +195,8 @@ static enum cb_status set_program_form(struct cb_call *call, const char *value, 
   struct cb_program_form form;
   if (!cb_program_form_find(&form, value))
     return cb_fail(diag, CB_ERR_ARGUMENT,
-                   "'--program-form=%s': it takes grid, cluster, block or graph, each with '+steps' and '+pipelined', "
-                   "all but graph with '+resident', grid with '+matrix' and graph with '+sums'", value);
+                   "'--program-form=%s': it takes grid, cluster, block or graph, each with '+steps', all but graph with "
+                   "'+resident' and '+pipelined', and grid with '+matrix'", value);
   call->program_form = value;
   return CB_OK;
 }
@@ -377,7 +377,7 @@ static const struct flag flag_table[] = {
     {"preconditioner", 0, "jacobi|blocks|none", CB_TAKES_SOLVE, "divide residuals by the diagonal, its blocks, or not (jacobi)",
      set_preconditioner},
     {"parameter", 0, "NAME=V", CB_TAKES_SOLVE, "restart, block_size, weight, damping, lowest, highest", set_parameter},
-    {"program-form", 0, "FORM", CB_TAKES_SOLVE, "grid, cluster, block, graph; +steps +resident +pipelined +matrix +sums",
+    {"program-form", 0, "FORM", CB_TAKES_SOLVE, "grid, cluster, block, graph; +steps +resident +pipelined +matrix",
      set_program_form},
     {"systems", 0, "N|FILE.npz", CB_TAKES_SOLVE, "many at once: arrays 'values' and 'b'; or N, with values nearby", set_systems},
     {"history", 0, NULL, CB_TAKES_SOLVE, "print the residual of each iteration", set_given},

@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { USUAL_BLOCK = 4, PROGRAM_LOSS = 500 };
+enum { USUAL_BLOCK = 4 };
 
 struct solution {
   struct cb_job job;
@@ -125,7 +125,6 @@ static enum cb_status make_operator(struct solution *solution, const struct cb_c
   enum cb_status s = cb_make_view(&view, &solution->row_ptr, csr, diag);
   if (!s) s = cb_open_context(&solution->context, call, diag);
   if (s) return s;
-  if (!call->options.program_loss) solution->context->options.program_loss = PROGRAM_LOSS;
   cbgen_context *context = solution->context;
   view.name = solution->job.name;
   s = cb_check_call(cbgen_compile(context, &view, &request, &solution->op), cbgen_message(context), diag);

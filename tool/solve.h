@@ -14,7 +14,7 @@
 /* A status of the public interface as one of the tool's. */
 enum cb_status cb_check_call(cbgen_status status, const char *message, struct cb_diag *diag);
 
-/* A context with the call's options and GPU. */
+/* A context with the call's options and GPU, whose recipes may be a little slower if solvers gain by them. */
 enum cb_status cb_open_context(cbgen_context **context, const struct cb_call *call, struct cb_diag *diag);
 
 /* The matrix as the public interface takes it; *row_ptr is the caller's. CB_ERR_LIMIT: 2^31 nonzeros or more. */

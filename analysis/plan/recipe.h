@@ -67,6 +67,8 @@ struct cb_recipe {
                                * choice by profile goes by that, which has no plan to ask */
   int suits_programs;         /* one launch in which each row is committed once, by a thread that is known: vectors of a
                                * solver may lie in shared memory (codegen/program) */
+  int commits_in_order;       /* likewise, neighbouring rows by neighbouring threads: the vectors of a linear program,
+                               * which are read and written there, are so in whole sectors */
   int may_refuse;             /* it is made for some matrices only, and refuses others with CB_ERR_UNSUPPORTED */
 };
 

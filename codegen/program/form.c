@@ -42,8 +42,7 @@ static const struct {
 } words[] = {{"+steps", offsetof(struct cb_program_form, in_steps)},
              {"+resident", offsetof(struct cb_program_form, resident)},
              {"+pipelined", offsetof(struct cb_program_form, pipelined)},
-             {"+matrix", offsetof(struct cb_program_form, near)},
-             {"+sums", offsetof(struct cb_program_form, sums)}};
+             {"+matrix", offsetof(struct cb_program_form, near)}};
 enum { WORDS = sizeof words / sizeof *words };
 
 static int *member_of(struct cb_program_form *form, int word) { return (int *)((char *)form + words[word].member); }
@@ -67,8 +66,7 @@ int cb_program_form_find(struct cb_program_form *form, const char *name) {
   for (int i = 0; i < CB_PROGRAM_FORMS; i++) {
     form->kind = (enum cb_form_kind)i;
     if (strlen(cb_program_form_names[i]) == length && !strncmp(name, cb_program_form_names[i], length))
-      return i == CB_PROGRAM_GRAPH ? !form->near && !form->resident
-                                   : !form->sums && (i == CB_PROGRAM_GRID || !form->near);
+      return i == CB_PROGRAM_GRID || (!form->near && (i != CB_PROGRAM_GRAPH || (!form->resident && !form->pipelined)));
   }
   return 0;
 }

@@ -14,9 +14,9 @@ struct cb_program_size {
   int64_t spared_bytes; /* of the matrix, which most iterations do not read */
 };
 
-/* The form of that name; behind it "+steps" for one whose vectors are made before products, "+pipelined" for fewer
- * meetings; but of a graph "+resident" for vectors in shared memory; of a grid "+matrix" for a matrix in shared memory; and
- * of a graph "+sums" for sums in products. 0: there is none. */
+/* The form of that name; behind it "+steps" for one whose vectors are made before products; but of a graph "+resident"
+ * for vectors in shared memory, and "+pipelined" for fewer meetings; and of a grid "+matrix" for a matrix in shared
+ * memory. 0: there is none. */
 int cb_program_form_find(struct cb_program_form *form, const char *name);
 
 /* The name by which cb_program_form_find finds it. */

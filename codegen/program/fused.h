@@ -3,17 +3,14 @@
  * value is known, they execute the section's statements for it, and the last of them computes the scalars. So a vector
  * that nothing else reads is neither written nor read, and there is one kernel where there were two. Bits are the same.
  *
- * Statements with sums leave a part of them for each thread block, and the thread block that comes last joins these in
- * a fixed order: for the next stage, or, if that is of scalars alone, to do what it would. Terms of rows whose thread
- * changes from product to product have places of their own. So bits repeat, but are not those of stages.
- *
  * The text is an operator's specialised one, taken apart (product.h): regions call the program's commit. Its kernels
- * have the launches' thread blocks; without sums the last one's a thread block more, the first, which computes the
- * scalars beside the product: so the product's threads need no registers for them. */
+ * have the launches' thread blocks, the last one's a thread block more, the first, which computes the scalars beside
+ * the product: so the product's threads need no registers for them. Threads may load what they need of the matrix
+ * before they wait for the kernel before, which lets this one start once it has waited itself: all that was before that
+ * one is over then, new values of the matrix, too. */
 #ifndef CBGEN_CODEGEN_PROGRAM_FUSED_H
 #define CBGEN_CODEGEN_PROGRAM_FUSED_H
 
-#include "codegen/expand.h"
 #include "codegen/program/stages.h"
 
 #define CB_FUSED_KERNEL "cbgen_fused_" /* and the launch's number */
@@ -21,16 +18,9 @@
 /* The text for the plan's fusion `number` of the request's program, source and launches; its form does not count.
  * Parameters of each kernel: for each launch, for each region of it that reads arrays, the region's struct of
  * pointers; the stages' struct of pointers; what is given; the state's structs to read and to write; where there are
- * carry slots, their sums and counters; with sums room for them (cb_fused_parts numbers), a counter that is zero
- * before the first launch, how many counters the carry slots have, and the stages' thread blocks (ints).
+ * carry slots, their sums and counters.
  * CB_ERR_UNSUPPORTED: the operator's rows are not each committed once, or no program can be made of its text. */
 enum cb_status cb_fused_text(struct cb_text *text, const struct cb_program_request *request, int number,
                              struct cb_diag *diag);
-
-/* What templates/fused.cu.in has of a row's commit, "before_regions": sections and placeholders but for sums. */
-void cb_fused_commit(struct cb_scope *scope, struct cb_fusion_text *fusion);
-
-/* Numbers of the sums' type that such kernels need, of so many sums, thread blocks and counters of carry slots. */
-static inline int64_t cb_fused_parts(int sums, int64_t blocks, int64_t counters) { return sums * (blocks + counters); }
 
 #endif

@@ -127,8 +127,7 @@ struct cb_program {
                                * the matrix is square */
   const struct cb_program *staged; /* the same method for the form "graph", where that has other steps; else NULL */
   int is_real;            /* it is not for complex numbers */
-  const struct cb_program *pipelined; /* the same method with fewer meetings; NULL: there is none */
-  int is_bound; /* what it tells of residuals is a bound: chosen by name alone */
+  const struct cb_program *pipelined; /* the same method with fewer meetings, for other forms; NULL: there is none */
   int blocks_per_sm;      /* as many thread blocks as steps have registers for; 0: the usual number */
   struct cb_section sections[CB_MOST_SECTIONS];
   int sections_count;
@@ -208,7 +207,6 @@ struct cb_program_form {
   int in_steps; /* vectors are made before a product, never in it */
   int resident; /* vectors lie in shared memory (resident.h, kept.h); a cluster then has `blocks` */
   int pipelined; /* the program is that with fewer meetings */
-  int sums;      /* of a graph: sums behind a product are added up where it commits rows */
   int near;      /* what a grid's thread blocks read of the matrix lies in shared memory, too (near.h) */
   int64_t room; /* of which a thread block may have so many bytes, or all of a grid on one multiprocessor */
   int multiprocessors; /* of the GPU, for such a grid */

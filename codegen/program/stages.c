@@ -10,8 +10,6 @@
 #include "base/integers.h"
 #include "base/memory.h"
 #include "codegen/expand.h"
-#include "codegen/program/commits.h"
-#include "codegen/program/reads.h"
 #include "codegen/program/writer.h"
 #include "codegen/source.h"
 
@@ -44,13 +42,11 @@ struct writer {
   struct cb_stages_plan *plan;
   struct cb_program_sizes sizes;
   struct pieces sections[CB_MOST_SECTIONS], before[CB_MOST_SECTIONS];
-  int boards[CB_MOST_SECTIONS]; /* where on the board the sums are that begin a section's steps */
   struct cb_text stages; /* all kernels */
   struct cb_text open;   /* the pieces of the one that is being made */
   int arrives;           /* it comes behind a product */
   int open_pieces;       /* how many those are */
-  int fused;             /* the section whose product's commit can execute what its first piece does; -1: none */
-  int joined;            /* the fusion whose sums begin the second one, if that has nothing but scalars; -1: none */
+  int fused;             /* the section whose product's commit can execute what its only piece does; -1: none */
   int acts, stages_count;
   int state;             /* that the next stage reads */
   int most_sums;
@@ -199,9 +195,8 @@ static void add_step(struct writer *writer, struct pieces *pieces, int section, 
   case CB_STEP_CALL:
     end_piece(writer, pieces, section, &(struct piece){.begins = CALLS, .from = step->from, .to = step->to});
     break;
-  case CB_STEP_SWAP: /* which kernels do not know of that have these vectors as parameters */
-    writer->base.status = cb_fail(writer->base.diag, CB_ERR_UNSUPPORTED,
-                                  "method '%s' has no program form 'graph' with '+pipelined'", program->name);
+  case CB_STEP_SWAP: /* of programs for other forms */
+    writer->base.status = cb_fail(writer->base.diag, CB_ERR_INTERNAL, "vectors change places in form 'graph'");
     break;
   case CB_STEP_COUNT: cb_text_add_string(current(pieces), "      iterations++;\n"); break;
   case CB_STEP_MOST:
@@ -232,7 +227,6 @@ static void make_section(struct writer *writer, int number) {
     before->list[0].next = number_of(number, 0);
   }
   begin_piece(writer, pieces, &(struct piece){.begins = FOLLOWS});
-  writer->boards[number] = writer->plan->sums;
   if (section->sums) add_rows(writer, pieces, number, section->sums, "rows");
   for (int k = 0; k < CB_MOST_STEPS && section->steps[k].kind && !writer->base.status; k++)
     add_step(writer, pieces, number, &section->steps[k]);
@@ -292,25 +286,53 @@ static const char *stores_text(struct writer *writer, const char *pieces) {
 
 /* ---- fusions */
 
-/* The stage that closes, and the product before it. With sums those of the body alone. */
+static int is_row_step(const struct cb_program *program, const struct cb_section *section, const struct cb_step *step) {
+  return step->kind == (program->columns && section->transposed ? CB_STEP_COLUMNS : CB_STEP_ROWS);
+}
+
+/* A step that the product's commit can execute: of its own rows, without sums, which leaves alone what the product
+ * reads. */
+static int commits_step(struct writer *writer, const struct cb_section *section, const struct cb_step *step) {
+  struct cb_statements *statements =
+      is_row_step(writer->base.program, section, step) ? cb_writer_parse(&writer->base, step->text) : NULL;
+  int good = statements && !cb_writer_sums(statements);
+  for (int i = 0; good && i < statements->names_count; i++)
+    if (cb_name_is_written(&statements->names[i]) && !strcmp(statements->names[i].name, section->from)) good = 0;
+  cb_free(statements);
+  return good;
+}
+
+/* How many of a section's first steps these are. */
+static int committed_steps(struct writer *writer, const struct cb_section *section) {
+  int count = 0;
+  while (count < CB_MOST_STEPS && commits_step(writer, section, &section->steps[count])) count++;
+  return count;
+}
+
+/* Whether there is a step for the commit, and all behind it are of scalars. */
+static int is_fusable(struct writer *writer, const struct cb_section *section) {
+  if (!section->from || section->sums || section->heads || cb_type_is_complex(writer->base.sum)) return 0;
+  const int first = committed_steps(writer, section);
+  for (int k = first; k < CB_MOST_STEPS; k++)
+    switch (section->steps[k].kind) {
+    case CB_STEP_ROWS:
+    case CB_STEP_COLUMNS:
+    case CB_STEP_TEMPLATE:
+    case CB_STEP_CALL:
+    case CB_STEP_SWAP: return 0;
+    default: break;
+    }
+  return first > 0;
+}
+
+/* The stage that closes, and the product before it. */
 static void note_fusion(struct writer *writer) {
   const struct cb_program *program = writer->base.program;
   struct cb_stages_plan *plan = writer->plan;
-  const int joined = writer->joined;
-  writer->joined = -1;
-  if (joined >= 0 && writer->open_pieces == 1) plan->fusions[joined].stages = 2;
   if (writer->fused < 0 || writer->open_pieces != 1 || plan->fusions_count == CB_MOST_FUSIONS) return;
-  const struct cb_section *section = &program->sections[writer->fused];
   for (int i = 0; i < program->sections_count; i++)
-    if (program->sections[i].times > section->times) return;
-  struct cb_fusion fusion = {.act = writer->acts - 1, .section = writer->fused, .stages = 1};
-  if (section->sums) {
-    if (!plan->begin || plan->body) return;
-    fusion.sums = cb_committed_sums(&writer->base, section);
-    fusion.board = writer->boards[writer->fused];
-    if (cb_section_ends_in_scalars(section, 0)) writer->joined = plan->fusions_count;
-  }
-  plan->fusions[plan->fusions_count++] = fusion;
+    if (program->sections[i].times > program->sections[writer->fused].times) return;
+  plan->fusions[plan->fusions_count++] = (struct cb_fusion){writer->acts - 1, writer->fused};
 }
 
 /* The stage that is being made, if it has any pieces. It writes a struct of the state that no other does. */
@@ -381,7 +403,7 @@ static void add_slot(struct writer *writer, const struct slot *slot) {
         add_act(writer, CB_ACT_CALL, 0, vector_number(program, piece->from), vector_number(program, piece->to));
       if (!is_bare(piece)) add_piece(writer, piece, number_of(slot->sections[i], j), !j && first->from);
     }
-    if (!j && slot->count == 1 && cb_section_is_fusable(&writer->base, first)) writer->fused = slot->sections[0];
+    if (!j && slot->count == 1 && is_fusable(writer, first)) writer->fused = slot->sections[0];
   }
 }
 
@@ -561,6 +583,54 @@ static void add_end(struct writer *writer) {
   writer->plan->end = writer->acts - writer->plan->begin - writer->plan->body;
 }
 
+/* ---- what is read behind a product */
+
+static int reads_word(const struct cb_step *step, const char *name) {
+  return (step->text && cb_has_word(step->text, name)) || (step->from && !strcmp(step->from, name));
+}
+
+/* Whether something reads the vector from a step of the section on, before a product makes it anew. `seen`: sections
+ * that have been looked at. */
+static int is_read_from(const struct cb_program *program, int section, int step, const char *name, int *seen) {
+  const struct cb_section *own = &program->sections[section];
+  int next[CB_MOST_STEPS + 2], count = 0;
+  for (int k = step; k < CB_MOST_STEPS; k++) {
+    if (reads_word(&own->steps[k], name)) return 1;
+    if (own->steps[k].kind == CB_STEP_GO) next[count++] = own->steps[k].section;
+  }
+  if (section == last_of(program)) { /* what the caller receives */
+    for (const struct cb_copied *at = program->copied; at && at->vector; at++)
+      if (at->result && !strcmp(at->result, name)) return 1;
+    return !program->copied && !strcmp(name, "x");
+  }
+  next[count++] = own->next;
+  next[count++] = last_of(program); /* a stop leads there */
+  for (int i = 0; i < count; i++) {
+    const struct cb_section *to = &program->sections[next[i]];
+    if (seen[next[i]]++) continue;
+    if ((to->before && cb_has_word(to->before, name)) || (to->from && !strcmp(to->from, name))) return 1;
+    if (to->to && !strcmp(to->to, name)) continue;
+    if ((to->sums && cb_has_word(to->sums, name)) || is_read_from(program, next[i], 0, name, seen)) return 1;
+  }
+  return 0;
+}
+
+/* Whether nobody reads, once the body is left, what products of its sections, `first` and those behind it, write. */
+static int may_repeat(const struct writer *writer, int first) {
+  const struct cb_program *program = writer->base.program;
+  const struct cb_section *last = &program->sections[last_of(program)];
+  if (program->basis || program->inner || writer->plan->groups_count || cb_program_calls(program)) return 0;
+  for (int i = first; i < last_of(program); i++) {
+    const char *to = program->sections[i].to;
+    int seen[CB_MOST_SECTIONS] = {0};
+    if (!to || !last->to) continue;
+    if (!strcmp(last->from, to) || (last->before && cb_has_word(last->before, to))) return 0;
+    if (!strcmp(last->to, to)) continue; /* which is made anew */
+    if ((last->sums && cb_has_word(last->sums, to)) || is_read_from(program, last_of(program), 0, to, seen)) return 0;
+  }
+  return 1;
+}
+
 /* ---- the whole */
 
 static const char *parameters_text(struct writer *writer, const char *before, const char *behind) {
@@ -699,6 +769,7 @@ static void write(struct writer *writer, struct cb_text *text, int first) {
   add_body(writer, slots, count);
   add_end(writer);
   writer->plan->done = entry_of(program, last_of(program));
+  writer->plan->may_repeat = may_repeat(writer, first);
   writer->plan->state_bytes = cb_round_up(16 + most * (int64_t)(writer->base.scalars_count + 1), 16);
   writer->plan->given_bytes = cb_round_up(4 * 8 + most * (int64_t)(CB_MOST_PARAMETERS + 1), 16);
   add_rest(writer, text);
@@ -738,8 +809,7 @@ static void begin_writer(struct writer *writer, const struct cb_program *program
   *writer = (struct writer){.base = {.program = program, .vector = vector, .sum = sum, .diag = diag},
                             .plan = plan,
                             .sizes = *sizes,
-                            .fused = -1,
-                            .joined = -1};
+                            .fused = -1};
 }
 
 enum cb_status cb_stages_text(struct cb_text *text, struct cb_stages_plan *plan, const struct cb_program *program,
@@ -771,36 +841,6 @@ enum cb_status cb_stages_text(struct cb_text *text, struct cb_stages_plan *plan,
 
 /* ---- a fusion */
 
-static int reads_word(const struct cb_step *step, const char *name) {
-  return (step->text && cb_has_word(step->text, name)) || (step->from && !strcmp(step->from, name));
-}
-
-/* Whether something reads the vector from a step of the section on, before a product makes it anew. `seen`: sections
- * that have been looked at. */
-static int is_read_from(const struct cb_program *program, int section, int step, const char *name, int *seen) {
-  const struct cb_section *own = &program->sections[section];
-  int next[CB_MOST_STEPS + 2], count = 0;
-  for (int k = step; k < CB_MOST_STEPS; k++) {
-    if (reads_word(&own->steps[k], name)) return 1;
-    if (own->steps[k].kind == CB_STEP_GO) next[count++] = own->steps[k].section;
-  }
-  if (section == last_of(program)) { /* what the caller receives */
-    for (const struct cb_copied *at = program->copied; at && at->vector; at++)
-      if (at->result && !strcmp(at->result, name)) return 1;
-    return !program->copied && !strcmp(name, "x");
-  }
-  next[count++] = own->next;
-  next[count++] = last_of(program); /* a stop leads there */
-  for (int i = 0; i < count; i++) {
-    const struct cb_section *to = &program->sections[next[i]];
-    if (seen[next[i]]++) continue;
-    if ((to->before && cb_has_word(to->before, name)) || (to->from && !strcmp(to->from, name))) return 1;
-    if (to->to && !strcmp(to->to, name)) continue;
-    if ((to->sums && cb_has_word(to->sums, name)) || is_read_from(program, next[i], 0, name, seen)) return 1;
-  }
-  return 0;
-}
-
 static void add_fusion_scalars(struct writer *writer, struct cb_fusion_text *fusion,
                                const struct cb_statements *statements) {
   const char *const *parameters = writer->base.program->parameters;
@@ -808,17 +848,17 @@ static void add_fusion_scalars(struct writer *writer, struct cb_fusion_text *fus
     const char *name = statements->names[i].name;
     if (statements->names[i].kind != CB_NAME_SCALAR || has_variable(cb_text_string(&fusion->members), name)) continue;
     cb_text_add(&fusion->members, "  sum_t %s_;\n", name);
-    cb_text_add(&fusion->values, ", %s->%s_", cb_writer_has(parameters, name) ? "given" : "from", name);
-    cb_text_add(&fusion->locals, ", %s_", name);
+    const char *place = cb_writer_has(parameters, name) ? "given" : "from";
+    cb_text_add(&fusion->values, ", %s->%s_", place, name);
+    cb_text_add(&fusion->begins, "  step.%s_ = step.%s->%s_;\n", name, place, name);
   }
 }
 
-static void add_fusion_rows(struct writer *writer, struct cb_fusion_text *fusion, const char *of_rows) {
+static void add_fusion_rows(struct writer *writer, struct cb_fusion_text *fusion, const struct cb_step *step) {
   const struct cb_statement_types types = {writer->base.vector, writer->base.sum};
   struct cb_row_text row = cb_writer_row(&types);
-  struct cb_statements *statements = cb_writer_parse(&writer->base, of_rows);
+  struct cb_statements *statements = cb_writer_parse(&writer->base, step->text);
   if (!statements) return;
-  row.user = "terms";
   row.indent = "    ";
   row.scalars = "step.";
   row.at_hand = fusion->to;
@@ -831,153 +871,61 @@ static void add_fusion_rows(struct writer *writer, struct cb_fusion_text *fusion
   cb_free(statements);
 }
 
-/* What begins a section's steps: the sums' statements; and in what is one with them, their results. */
-static void add_fusion_sums(struct writer *writer, struct cb_fusion_text *fusion, const struct cb_section *section,
-                            struct pieces *tail) {
-  struct cb_statements *statements = cb_writer_parse(&writer->base, section->sums);
-  if (!statements) return;
-  if (cb_product_is_remade(section, statements)) fusion->stores_product = 0;
-  add_fusion_rows(writer, fusion, section->sums);
-  if (!fusion->joined) cb_text_add(current(tail), "%s\n", cb_writer_results(&writer->base, statements, "      ", "sums"));
-  cb_free(statements);
-}
-
-/* Scalars that this text names. */
-static void add_fusion_stores(struct writer *writer, struct cb_text *stores, const char *tail) {
-  for (int i = 0; i < writer->base.scalars_count; i++)
-    if (has_variable(tail, writer->base.scalars[i]))
-      cb_text_add(stores, "    to->%s_ = %s_;\n", writer->base.scalars[i], writer->base.scalars[i]);
-}
-
 /* The statements of rows, then what one thread does. */
-static void write_fusion(struct writer *writer, struct cb_fusion_text *fusion, const struct cb_fusion *planned) {
+static void write_fusion(struct writer *writer, struct cb_fusion_text *fusion, int section) {
   const struct cb_program *program = writer->base.program;
-  const int section = planned->section;
   const struct cb_section *own = &program->sections[section];
-  const int rows = own->sums ? 0 : cb_committed_steps(&writer->base, own);
+  const int rows = committed_steps(writer, own);
   int seen[CB_MOST_SECTIONS] = {0};
   struct pieces tail = {0};
   fusion->from = own->from;
   fusion->to = own->to;
   fusion->entry = number_of(section, 0);
-  fusion->next = writer->sections[section].list[planned->stages - 1].next;
+  fusion->next = writer->sections[section].list[0].next;
   fusion->stores_product = is_read_from(program, section, rows, own->to, seen);
-  fusion->sums = planned->sums;
-  fusion->board = planned->board;
-  fusion->joined = planned->sums > 0 && planned->stages == 1;
   add_structs(writer, &fusion->structs);
-  for (int k = 0; k < rows; k++) add_fusion_rows(writer, fusion, own->steps[k].text);
+  for (int k = 0; k < rows; k++) add_fusion_rows(writer, fusion, &own->steps[k]);
   begin_piece(writer, &tail, &(struct piece){.begins = FOLLOWS});
-  if (own->sums) add_fusion_sums(writer, fusion, own, &tail);
-  for (int k = rows; k < CB_MOST_STEPS && own->steps[k].kind && !fusion->joined; k++)
-    add_step(writer, &tail, section, &own->steps[k]);
+  for (int k = rows; k < CB_MOST_STEPS && own->steps[k].kind; k++) add_step(writer, &tail, section, &own->steps[k]);
   cb_text_add_string(&fusion->tail, cb_text_string(current(&tail)));
   cb_text_add_string(&fusion->loads, loads_text(writer, cb_text_string(&fusion->tail)));
-  add_fusion_stores(writer, &fusion->stores, cb_text_string(&fusion->tail));
+  for (int i = 0; i < writer->base.scalars_count; i++)
+    if (has_variable(cb_text_string(&fusion->tail), writer->base.scalars[i]))
+      cb_text_add(&fusion->stores, "    to->%s_ = %s_;\n", writer->base.scalars[i], writer->base.scalars[i]);
   fusion->tail.failed |= tail.list[0].text.failed;
   cb_text_release(&tail.list[0].text);
 }
 
-static int has_failed(const struct cb_fusion_text *fusion) {
-  return fusion->structs.failed | fusion->members.failed | fusion->values.failed | fusion->locals.failed |
-         fusion->statements.failed | fusion->loads.failed | fusion->tail.failed | fusion->stores.failed;
-}
-
-/* What both are written by: the whole, from which they take what they want. */
-struct of_plan {
-  struct writer *writer;
-  struct cb_stages_plan plan;
-  struct cb_text rest;
-};
-
-static enum cb_status begin_of_plan(struct of_plan *of, const struct cb_program *program, enum cb_type vector,
-                                    enum cb_type sum, struct cb_diag *diag) {
-  const struct cb_program_sizes sizes = {1, 2}; /* no fusion depends on them */
-  *of = (struct of_plan){.writer = cb_calloc(1, sizeof *of->writer)};
-  if (!of->writer) return cb_fail_memory(diag, "stages", sizeof *of->writer);
-  begin_writer(of->writer, program, vector, sum, &sizes, &of->plan, diag);
-  write(of->writer, &of->rest, first_of_body(program));
-  return of->writer->base.status;
-}
-
-static enum cb_status end_of_plan(struct of_plan *of, enum cb_status s, int failed, struct cb_diag *diag) {
-  if (!of->writer) return s;
-  if (!s) s = of->writer->base.status;
-  if (!s && (failed || of->rest.failed || of->writer->base.arena.failed)) s = cb_fail_memory(diag, "stages' text", 0);
-  cb_text_release(&of->rest);
-  release(of->writer);
-  cb_free(of->writer);
-  return s;
-}
-
 enum cb_status cb_stages_fusion(struct cb_fusion_text *fusion, const struct cb_program *program, enum cb_type vector,
                                 enum cb_type sum, int number, struct cb_diag *diag) {
-  struct of_plan of;
+  const struct cb_program_sizes sizes = {1, 2}; /* no fusion depends on them */
+  struct writer *writer = cb_calloc(1, sizeof *writer);
+  struct cb_stages_plan plan = {0};
+  struct cb_text rest = {0};
   *fusion = (struct cb_fusion_text){0};
-  const enum cb_status s = begin_of_plan(&of, program, vector, sum, diag);
-  if (!s && number < of.plan.fusions_count) write_fusion(of.writer, fusion, &of.plan.fusions[number]);
-  return end_of_plan(&of, s, has_failed(fusion), diag);
+  if (!writer) return cb_fail_memory(diag, "stages", sizeof *writer);
+  begin_writer(writer, program, vector, sum, &sizes, &plan, diag);
+  write(writer, &rest, first_of_body(program));
+  if (!writer->base.status && number < plan.fusions_count) write_fusion(writer, fusion, plan.fusions[number].section);
+  enum cb_status s = writer->base.status;
+  const int failed = rest.failed | writer->base.arena.failed | fusion->structs.failed | fusion->members.failed |
+                     fusion->values.failed | fusion->begins.failed |
+                     fusion->statements.failed | fusion->loads.failed | fusion->tail.failed |
+                     fusion->stores.failed;
+  if (!s && failed) s = cb_fail_memory(diag, "stages' text", 0);
+  cb_text_release(&rest);
+  release(writer);
+  cb_free(writer);
+  return s;
 }
 
 void cb_fusion_text_release(struct cb_fusion_text *fusion) {
   cb_text_release(&fusion->structs);
   cb_text_release(&fusion->members);
   cb_text_release(&fusion->values);
-  cb_text_release(&fusion->locals);
+  cb_text_release(&fusion->begins);
   cb_text_release(&fusion->statements);
   cb_text_release(&fusion->loads);
   cb_text_release(&fusion->tail);
   cb_text_release(&fusion->stores);
-}
-
-/* ---- a group */
-
-int cb_stages_group(const struct cb_stages_plan *plan, int group, int *first) {
-  const struct cb_group *own = &plan->groups[group];
-  int count = 0, act = own->first;
-  for (int i = 0; i < plan->fusions_count; i++) {
-    const struct cb_fusion *fusion = &plan->fusions[i];
-    if (fusion->act != act || act >= own->first + own->count) continue;
-    if (fusion->sums) return 0;
-    if (!count++) *first = i;
-    act += 1 + fusion->stages;
-  }
-  return act == own->first + own->count ? count : 0;
-}
-
-static void write_repeat(struct writer *writer, struct cb_repeat_text *repeat, int first) {
-  struct cb_text named = {0};
-  for (int i = 0; i < repeat->count; i++) {
-    struct cb_fusion_text *fusion = &repeat->fusions[i];
-    write_fusion(writer, fusion, &writer->plan->fusions[first + i]);
-    cb_text_add_string(&named, cb_text_string(&fusion->tail));
-  }
-  add_fusion_stores(writer, &repeat->stores, cb_text_string(&named));
-  for (int i = 0; i < repeat->count; i++) cb_text_add_string(&named, cb_text_string(&repeat->fusions[i].locals));
-  cb_text_add_string(&repeat->loads, loads_text(writer, cb_text_string(&named)));
-  repeat->loads.failed |= named.failed;
-  cb_text_release(&named);
-}
-
-enum cb_status cb_stages_repeat(struct cb_repeat_text *repeat, const struct cb_program *program, enum cb_type vector,
-                                enum cb_type sum, struct cb_diag *diag) {
-  struct of_plan of;
-  int first = 0, failed = 0;
-  *repeat = (struct cb_repeat_text){0};
-  enum cb_status s = begin_of_plan(&of, program, vector, sum, diag);
-  for (int i = 0; !s && !repeat->count && i < of.plan.groups_count; i++) {
-    repeat->count = cb_stages_group(&of.plan, i, &first);
-    repeat->times = of.plan.groups[i].times;
-  }
-  if (!s && !repeat->count)
-    s = cb_fail(diag, CB_ERR_UNSUPPORTED, "method '%s' repeats nothing that one kernel can", program->name);
-  if (!s) write_repeat(of.writer, repeat, first);
-  for (int i = 0; i < repeat->count; i++) failed |= has_failed(&repeat->fusions[i]);
-  return end_of_plan(&of, s, failed | repeat->loads.failed | repeat->stores.failed, diag);
-}
-
-void cb_repeat_text_release(struct cb_repeat_text *repeat) {
-  for (int i = 0; i < repeat->count; i++) cb_fusion_text_release(&repeat->fusions[i]);
-  cb_text_release(&repeat->loads);
-  cb_text_release(&repeat->stores);
 }

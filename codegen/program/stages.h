@@ -32,13 +32,10 @@ enum cb_act_kind {
   CB_ACT_CALL     /* the caller's preconditioner: to = its of from */
 };
 
-/* A product and the stages behind it, from act `act` on: one where the product's kernels commit rows by the section's
- * statements (fused.h). Those with sums join them in another order than stages do. */
+/* A product and the stage behind it, which are the acts `act` and the next: one where the product's kernels commit
+ * rows by the section's statements (fused.h). */
 struct cb_fusion {
   int act, section;
-  int stages; /* 1, or 2: with sums also that which begins with them, as it has nothing but scalars */
-  int sums;   /* how many the statements have */
-  int board;  /* where the next stage expects them, if it is one of its own */
 };
 
 enum cb_act_product { CB_OF_MATRIX, CB_OF_TRANSPOSED, CB_WITH_HEADS /* of split values */ };
@@ -64,6 +61,8 @@ struct cb_stages_plan {
   int begin, body, end;  /* how many acts each part has */
   int inner;             /* so many of the body's are a body of their own, repeated while `at` is `again`; 0: none */
   int again;
+  int may_repeat;        /* the body may be executed again where it has been left: what its products write is not read
+                          * behind it */
   int states;            /* structs of the state; the beginning writes number 0 */
   int turn;              /* which of them the body begins and ends with */
   int done;              /* what `at`, its first int, is when the body is left */
@@ -92,11 +91,9 @@ enum cb_status cb_stages_text(struct cb_text *text, struct cb_stages_plan *plan,
 /* What a fusion's kernels (fused.h) have of the program, as texts for templates/fused.cu.in. */
 struct cb_fusion_text {
   struct cb_text structs, members, values, statements, loads, tail, stores;
-  struct cb_text locals; /* as `values`, of scalars that are variables */
+  struct cb_text begins; /* members become what values are */
   const char *from, *to; /* vectors */
   int entry, next;       /* pieces: that which this is, and what follows */
-  int sums, board;       /* as the plan's fusion has them */
-  int joined;            /* for another stage */
   int reads_product;     /* statements read the product's row */
   int stores_product;    /* and others read it later */
 };
@@ -105,23 +102,6 @@ struct cb_fusion_text {
 enum cb_status cb_stages_fusion(struct cb_fusion_text *fusion, const struct cb_program *program, enum cb_type vector,
                                 enum cb_type sum, int number, struct cb_diag *diag);
 void cb_fusion_text_release(struct cb_fusion_text *fusion);
-
-/* What one kernel has of the program that executes a group's acts so often as they are repeated: the fusions that
- * they are, in their order, and texts for templates/repeated.cu.in. */
-struct cb_repeat_text {
-  struct cb_fusion_text fusions[CB_MOST_FUSIONS];
-  int count, times;
-  struct cb_text loads, stores;
-};
-
-/* The fusions that a group's acts are, if they are such without sums and nothing else: returns how many, from *first
- * on. 0: they are not. */
-int cb_stages_group(const struct cb_stages_plan *plan, int group, int *first);
-
-/* Of the only group that is so, in any case to be released. CB_ERR_UNSUPPORTED: there is none. */
-enum cb_status cb_stages_repeat(struct cb_repeat_text *repeat, const struct cb_program *program, enum cb_type vector,
-                                enum cb_type sum, struct cb_diag *diag);
-void cb_repeat_text_release(struct cb_repeat_text *repeat);
 
 /* Whether the vector is as long as a row of the matrix. */
 int cb_program_has_columns(const struct cb_program *program, const char *vector);

@@ -64,19 +64,6 @@ void cb_writer_cut(struct cb_text *text) {
   if (text->length && text->bytes[text->length - 1] == '\n') text->bytes[--text->length] = 0;
 }
 
-void cb_writer_replace(struct cb_text *text, const char *old, const char *other) {
-  struct cb_text made = {0};
-  const char *from = cb_text_string(text);
-  for (const char *at; (at = strstr(from, old)); from = at + strlen(old)) {
-    cb_text_add_bytes(&made, from, (size_t)(at - from));
-    cb_text_add_string(&made, other);
-  }
-  cb_text_add_string(&made, from);
-  made.failed |= text->failed;
-  cb_text_release(text);
-  *text = made;
-}
-
 const char *cb_writer_results(struct cb_writer *writer, const struct cb_statements *statements, const char *indent,
                                 const char *array) {
   struct cb_text text = {0};

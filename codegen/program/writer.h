@@ -72,7 +72,4 @@ void cb_writer_drop_unused(struct cb_text *text);
 /* Takes the last line's end away. */
 void cb_writer_cut(struct cb_text *text);
 
-/* Puts `other` wherever `old` stands. */
-void cb_writer_replace(struct cb_text *text, const char *old, const char *other);
-
 #endif

@@ -154,21 +154,13 @@ enum cb_status cb_stages_binary(const struct cb_shared *shared, const struct cb_
                                 struct cb_compiled *compiled, struct cb_diag *diag);
 
 /* The kernels of the plan's fusions, for those products whose operator's own ones are compiled for its matrix; others,
- * and those that no text can be made for, stay NULL: product and stage are two then. So are those with sums
- * unless `with_sums`. `transposed`: NULL where the program has no product with it. */
+ * and those that no text can be made for, stay NULL: product and stage are two then. `transposed`: NULL where the
+ * program has no product with it. */
 struct cb_program;
 struct cb_stages_plan;
 struct cb_fused;
 void cb_stages_fuse(struct cb_fused **fused, const struct cbgen_operator *op, const struct cbgen_operator *transposed,
-                    const struct cb_program *program, const struct cb_stages_plan *plan, int with_sums);
-
-/* One kernel for the first group of the plan that one can repeat, of operators' own kernels; its number goes to *group.
- * CB_ERR_UNSUPPORTED: there is none, an operator has none of its own, or threads lack registers; else as products are
- * compiled and loaded. */
-struct cb_repeated;
-enum cb_status cb_stages_join(struct cb_repeated **repeated, int *group, const struct cbgen_operator *op,
-                              const struct cbgen_operator *transposed, const struct cb_program *program,
-                              const struct cb_stages_plan *plan, struct cb_diag *diag);
+                    const struct cb_program *program, const struct cb_stages_plan *plan);
 
 /* The cache, opened when it is first needed. It may be one that is not on, or NULL. */
 struct cb_cache *cb_context_cache(struct cbgen_context *context);

@@ -17,7 +17,6 @@ struct cbgen_lp {
   struct cb_staged *staged;
   const struct cb_program *program;
   cbgen_lp_options options;
-  int joins;    /* iterations between two checks are one kernel */
   void *stream; /* of the last solution */
   int has_solved;
   struct cb_diag diag;
@@ -103,10 +102,7 @@ static enum cb_status take_options(cbgen_lp *lp, const cbgen_lp_options *asked, 
   if (!options->max_iterations) options->max_iterations = USUAL_ITERATIONS;
   if (options->certificate_tolerance == 0) options->certificate_tolerance = info->sum_type == CB_F32 ? 1e-3 : 1e-8;
   lp->program = &cb_program_pdhg[options->row_scales != NULL];
-  lp->joins = options->program_form && !strcmp(options->program_form, "grid");
-  if (lp->joins || !options->program_form || !strcmp(options->program_form, "graph")) return CB_OK;
-  return cb_fail(diag, CB_ERR_ARGUMENT, "linear programs have program forms graph and grid, not '%.60s'",
-                 options->program_form);
+  return CB_OK;
 }
 
 /* ---- life */
@@ -131,9 +127,7 @@ static enum cb_status build(cbgen_lp *lp, struct cb_diag *diag) {
   if (!s) s = cb_stages_binary(lp->a->shared, &text, &compiled, diag);
   parts.plan = &plan;
   parts.cubin = compiled.cubin;
-  if (!s && lp->joins)
-    s = cb_stages_join(&parts.repeated, &parts.group, lp->a, lp->transposed, lp->program, &plan, diag);
-  if (!s && !lp->joins) cb_stages_fuse(parts.fused, lp->a, lp->transposed, lp->program, &plan, 0);
+  if (!s) cb_stages_fuse(parts.fused, lp->a, lp->transposed, lp->program, &plan);
   if (!s) s = cb_staged_load(&lp->staged, &parts, diag);
   cb_compiled_release(&compiled);
   cb_text_release(&text);
@@ -174,13 +168,11 @@ static enum cb_status take_clone_options(cbgen_lp *clone, const cbgen_lp *lp, co
   clone->options = lp->options;
   clone->options.result = NULL;
   clone->program = lp->program;
-  clone->joins = lp->joins;
   if (!asked) return CB_OK;
   clone->options = (cbgen_lp_options){0};
   const enum cb_status s = take_options(clone, asked, diag);
-  if (s || (clone->program == lp->program && clone->joins == lp->joins)) return s;
-  return cb_fail(diag, CB_ERR_ARGUMENT,
-                 "a clone has the solver's kernels: whether there are 'row_scales', and 'program_form', are its");
+  if (s || clone->program == lp->program) return s;
+  return cb_fail(diag, CB_ERR_ARGUMENT, "a clone has the solver's kernels: whether there are 'row_scales' is its");
 }
 
 static enum cb_status clone_into(cbgen_lp *clone, const cbgen_lp *lp, const cbgen_lp_options *options,
@@ -217,7 +209,7 @@ void cbgen_lp_free(cbgen_lp *lp) {
 const char *cbgen_lp_message(const cbgen_lp *lp) { return lp ? lp->diag.message : ""; }
 
 const char *cbgen_lp_form(const cbgen_lp *lp) {
-  return !lp ? "" : !cb_staged_is_graph(lp->staged) ? "host" : lp->joins ? "grid" : "graph";
+  return !lp ? "" : cb_staged_is_graph(lp->staged) ? "graph" : "host";
 }
 
 /* ---- solving */

@@ -19,7 +19,6 @@ struct cbgen_solver {
   cbgen_operator *op; /* a handle of its own */
   struct cb_solver *solver; /* of one kernel, or else: */
   struct cb_staged *staged;
-  const struct cb_program *several; /* what that runs */
   struct cb_stages_plan plan; /* of that */
   char form[CB_PROGRAM_FORM_NAME]; /* of one kernel */
   const struct cb_program *program;
@@ -213,8 +212,8 @@ static enum cb_status choose_form(const cbgen_solver *solver, const struct cb_pr
   }
   if (!cb_program_form_find(form, name ? name : cb_program_form_names[CB_PROGRAM_GRID]))
     return cb_fail(diag, CB_ERR_ARGUMENT,
-                   "there is no program form '%.60s'; there are grid, cluster, block and graph, each with '+steps' and "
-                   "'+pipelined', all but graph with '+resident', grid with '+matrix' and graph with '+sums'", name);
+                   "there is no program form '%.60s'; there are grid, cluster, block and graph, each with '+steps', and all but "
+                   "graph with '+resident' and '+pipelined', and grid with '+matrix'", name);
   form->blocks = blocks;
   if (!cb_program_form_exists(form->kind, size->target))
     return cb_fail(diag, CB_ERR_UNSUPPORTED, "program form 'cluster' needs sm_90 or later; this GPU is %s",
@@ -305,8 +304,7 @@ static int forms_to_try(const cbgen_solver *solver, const struct cb_program_form
   int plain_count = is_free(solver) ? cb_program_try_resident(plain, form, size) : 0, count = 0;
   plain[plain_count++] = *form;
   const int forms_count = is_free(solver) ? with_matrices(forms, plain, plain_count, size) : 1;
-  const struct cb_program *other = is_free(solver) ? solver->program->pipelined : NULL;
-  for (int pipelined = other && !other->is_bound; pipelined >= 0; pipelined--)
+  for (int pipelined = is_free(solver) && solver->program->pipelined; pipelined >= 0; pipelined--)
     for (int i = 0; i < forms_count; i++) {
       if (pipelined && !cb_program_pipelining_pays(forms[i].kind, size)) continue;
       tried[count] = forms[i];
@@ -345,14 +343,9 @@ enum cb_status cb_stages_binary(const struct cb_shared *shared, const struct cb_
   return cb_program_binary(shared, text, 1, compiled, diag);
 }
 
-/* What a method is in several kernels. */
-static enum cb_status find_staged(const cbgen_solver *solver, const struct cb_program **program,
-                                  struct cb_program_form *form, struct cb_diag *diag) {
-  *form = (struct cb_program_form){0};
-  if (solver->options.program_form) cb_program_form_find(form, solver->options.program_form);
-  const enum cb_status s = cb_program_in_form(program, solver->program, form, diag);
-  if (!s && !form->pipelined && solver->program->staged) *program = solver->program->staged;
-  return s;
+/* What runs. */
+static const struct cb_program *program_of(const cbgen_solver *solver) {
+  return solver->staged && solver->program->staged ? solver->program->staged : solver->program;
 }
 
 static struct cb_staged_parts staged_parts(const cbgen_solver *solver) {
@@ -361,7 +354,7 @@ static struct cb_staged_parts staged_parts(const cbgen_solver *solver) {
   return (struct cb_staged_parts){
       .device = solver->op->shared->session->device,
       .op = solver->op->op,
-      .program = solver->several,
+      .program = solver->program->staged ? solver->program->staged : solver->program,
       .plan = &solver->plan,
       .vector = info->vector_type,
       .sum = info->sum_type,
@@ -379,15 +372,12 @@ static enum cb_status build_staged(cbgen_solver *solver, struct cb_diag *diag) {
   if (solver->options.thread_blocks)
     return cb_fail(diag, CB_ERR_ARGUMENT, "program form 'graph' takes no 'thread_blocks'");
   cb_text_release(&solver->source);
-  struct cb_program_form form;
-  enum cb_status s = find_staged(solver, &solver->several, &form, diag);
-  if (s) return s;
   struct cb_staged_parts parts = staged_parts(solver);
-  s = cb_stages_text(&solver->source, &solver->plan, parts.program, info->vector_type, info->sum_type,
+  enum cb_status s = cb_stages_text(&solver->source, &solver->plan, parts.program, info->vector_type, info->sum_type,
                                     &sizes, diag);
   if (!s) s = cb_stages_binary(solver->op->shared, &solver->source, &compiled, diag);
   parts.cubin = compiled.cubin;
-  if (!s) cb_stages_fuse(parts.fused, solver->op, NULL, parts.program, &solver->plan, form.sums);
+  if (!s) cb_stages_fuse(parts.fused, solver->op, NULL, parts.program, &solver->plan);
   if (!s) s = cb_staged_load(&solver->staged, &parts, diag);
   cb_compiled_release(&compiled);
   return s;
@@ -484,7 +474,6 @@ static enum cb_status clone_into(cbgen_solver *clone, const cbgen_solver *solver
   if (s) return s;
   if (solver->staged) {
     clone->plan = solver->plan;
-    clone->several = solver->several;
     const struct cb_staged_parts parts = staged_parts(clone);
     return cb_staged_clone(&clone->staged, solver->staged, &parts, diag);
   }
@@ -560,7 +549,7 @@ static void take_parameters(double *numbers, const cbgen_solver *solver) {
                {"weight", options->weight},               {"damping", options->damping},
                {"lowest", options->lowest},               {"highest", options->highest},
                {"restart", options->restart}};
-  const char *const *parameters = (solver->staged ? solver->several : solver->program)->parameters;
+  const char *const *parameters = program_of(solver)->parameters;
   for (int i = 0; parameters[i]; i++)
     for (size_t k = 0; k < sizeof known / sizeof *known; k++)
       if (!strcmp(known[k].name, parameters[i])) numbers[i] = known[k].number;

@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-enum { MOST_GROUPS = CB_PROGRAM_LAUNCHES * CB_IMAGE_GROUPS, MOST_PARAMETERS = MOST_GROUPS + 10, ALIGN = 16 };
+enum { MOST_GROUPS = CB_PROGRAM_LAUNCHES * CB_IMAGE_GROUPS, MOST_PARAMETERS = MOST_GROUPS + 6 };
 
 struct kernel {
   struct CUfunc_st *function;
@@ -23,8 +23,6 @@ struct cb_fused {
   cb_device_ptr *pointers; /* the regions' arrays */
   int groups[MOST_GROUPS]; /* where those of each region of each launch begin */
   int registers, local_bytes;
-  int counters;            /* of carry slots */
-  int64_t parts_bytes;     /* of sums, a counter behind them; 0: there are none */
 };
 
 /* ---- text */
@@ -70,20 +68,8 @@ static enum cb_status find_kernel(struct cb_fused *fused, int number, const stru
   return cb_driver_note_registers(driver, &fused->registers, &fused->local_bytes, kernel->function, name, diag);
 }
 
-/* Sums have a place for each thread block and each row of several segments. Without any a thread block more has the
- * scalars. */
-static void plan_sums(struct cb_fused *fused, const struct cb_image *image, const struct cb_fusion *fusion) {
-  int64_t blocks = 0;
-  for (int i = 0; i < fused->kernels_count; i++) blocks += fused->kernels[i].blocks;
-  fused->counters = (int)image->carry_counters;
-  if (fusion->sums)
-    fused->parts_bytes = cb_round_up(cb_fused_parts(fusion->sums, blocks, image->carry_counters) *
-                                         (int64_t)cb_type_size(image->sum_type), ALIGN);
-  else fused->kernels[fused->kernels_count - 1].blocks++;
-}
-
 static enum cb_status fill(struct cb_fused *fused, const struct cb_operator *op, const struct cb_image *image,
-                           const struct cb_fusion *fusion, const void *cubin, struct cb_diag *diag) {
+                           const void *cubin, struct cb_diag *diag) {
   const struct cb_driver *driver = fused->device->driver;
   enum cb_status s = take_arrays(fused, op, image, diag);
   if (!s) s = cb_driver_check(driver, driver->call.module_load(&fused->module, cubin), diag, "load a fused product");
@@ -94,18 +80,17 @@ static enum cb_status fill(struct cb_fused *fused, const struct cb_operator *op,
   fused->has_carry = image->carry_sums > 0;
   fused->kernels_count = image->launches_count;
   for (int i = 0; i < fused->kernels_count && !s; i++) s = find_kernel(fused, i, &image->launches[i], diag);
-  plan_sums(fused, image, fusion);
+  fused->kernels[fused->kernels_count - 1].blocks++; /* the one that has the scalars */
   return s;
 }
 
 enum cb_status cb_fused_load(struct cb_fused **out, const struct cb_device *device, const struct cb_operator *op,
-                             const struct cb_image *image, const struct cb_fusion *fusion, const void *cubin,
-                             struct cb_diag *diag) {
+                             const struct cb_image *image, const void *cubin, struct cb_diag *diag) {
   struct cb_fused *fused = cb_calloc(1, sizeof *fused);
   *out = NULL;
   if (!fused) return cb_fail_memory(diag, "a fused product", sizeof *fused);
   fused->device = device;
-  const enum cb_status s = fill(fused, op, image, fusion, cubin, diag);
+  const enum cb_status s = fill(fused, op, image, cubin, diag);
   if (s) cb_fused_free(fused);
   else *out = fused;
   return s;
@@ -123,18 +108,12 @@ void cb_fused_registers(const struct cb_fused *fused, struct cb_solver_info *inf
   info->local_bytes = (int)cb_larger(info->local_bytes, fused->local_bytes);
 }
 
-int64_t cb_fused_bytes(const struct cb_fused *fused) {
-  return fused && fused->parts_bytes ? fused->parts_bytes + ALIGN : 0;
-}
-
 /* ---- launching */
 
 enum cb_status cb_fused_launch(const struct cb_fused *fused, const struct cb_fused_call *call,
                                struct CUstream_st *stream, struct cb_diag *diag) {
   const struct cb_driver *driver = fused->device->driver;
   cb_device_ptr given = call->given, from = call->from, to = call->to, sums, counters;
-  cb_device_ptr parts = call->parts, arrived = call->parts + (cb_device_ptr)fused->parts_bytes;
-  int groups = fused->counters, blocks = call->blocks; /* which kernels without sums do not take */
   void *parameters[MOST_PARAMETERS];
   int count = 0;
   for (int g = 0; g < fused->groups_count; g++) parameters[count++] = &fused->pointers[fused->groups[g]];
@@ -145,10 +124,6 @@ enum cb_status cb_fused_launch(const struct cb_fused *fused, const struct cb_fus
   cb_operator_carry(call->op, &sums, &counters);
   if (fused->has_carry) parameters[count++] = &sums;
   if (fused->has_carry) parameters[count++] = &counters;
-  parameters[count++] = &parts;
-  parameters[count++] = &arrived;
-  parameters[count++] = &groups;
-  parameters[count++] = &blocks;
   enum cb_status s = CB_OK;
   for (int i = 0; i < fused->kernels_count && !s; i++) {
     const struct kernel *kernel = &fused->kernels[i];

@@ -15,10 +15,9 @@ struct cb_fused;
 enum cb_status cb_solver_fused_text(struct cb_text *text, const struct cb_image *image,
                                     const struct cb_program *program, int number, struct cb_diag *diag);
 
-/* `op` has the arrays; `cubin`: of the text for its image and the fusion. With the device's context current. */
+/* `op` has the arrays; `cubin`: of the text for its image and a fusion. With the device's context current. */
 enum cb_status cb_fused_load(struct cb_fused **fused, const struct cb_device *device, const struct cb_operator *op,
-                             const struct cb_image *image, const struct cb_fusion *fusion, const void *cubin,
-                             struct cb_diag *diag);
+                             const struct cb_image *image, const void *cubin, struct cb_diag *diag);
 void cb_fused_free(struct cb_fused *fused); /* likewise; NULL is accepted */
 
 /* What its kernels get beside the arrays. */
@@ -26,15 +25,10 @@ struct cb_fused_call {
   const struct cb_operator *op; /* a handle for its carry slots, with the same arrays */
   const cb_device_ptr *vectors; /* the stages' struct of pointers */
   cb_device_ptr given, from, to;
-  cb_device_ptr parts; /* as many bytes as cb_fused_bytes says, all zero before the first call */
-  int blocks;          /* of stages */
   int overlaps; /* with the end of the kernel before */
 };
 enum cb_status cb_fused_launch(const struct cb_fused *fused, const struct cb_fused_call *call,
                                struct CUstream_st *stream, struct cb_diag *diag);
-
-/* What its sums take of a handle's memory, from one multiple of 16 bytes to the next; 0: it has none. */
-int64_t cb_fused_bytes(const struct cb_fused *fused);
 
 /* Registers and spilled bytes of a thread, the most of all kernels. */
 void cb_fused_registers(const struct cb_fused *fused, struct cb_solver_info *info);

@@ -9,7 +9,6 @@
 #include "codegen/program/stages.h"
 #include "runtime/operator/operator.h"
 #include "runtime/solver/fused.h"
-#include "runtime/solver/repeated.h"
 #include "runtime/solver/solver.h"
 
 struct cb_staged;
@@ -29,8 +28,6 @@ struct cb_staged_parts {
   const void *cubin;      /* of the plan's text */
   struct cb_fused *fused[CB_MOST_FUSIONS]; /* of the plan's fusions; NULL: product and stage are two. The solver's, even
                                             * if it is not loaded */
-  struct cb_repeated *repeated; /* one kernel for the plan's group `group` (cb_stages_group), or NULL; likewise */
-  int group;
   enum cb_type vector, sum;
   cb_device_ptr given;    /* the third vector that the program is given, if there is one */
   cb_preconditioner precondition;

@@ -25,7 +25,7 @@ const struct cb_recipe cb_blocks_recipes[] = {
      .example = "fe3,n=3",
      .lenient = "block-fill=1",
      .root = &blocks, .is_searched = 1, .is_packed = 1, .is_ready = 1, .takes_vectors = 1,
-     .suits_programs = 1, .may_refuse = 1},
+     .suits_programs = 1, .commits_in_order = 1, .may_refuse = 1},
     {.name = "tiles",
      .summary = "dense tiles as blocks, the rest as sell",
      .example = "block,blocks_r=40,per_row=3,scattered=4",

@@ -26,6 +26,6 @@ const struct cb_recipe cb_dia_recipes[] = {
      .example = "stencil5,n=12,extra=0.5",
      .lenient = "dia-fill=0",
      .root = &node, .is_searched = 1, .is_packed = 1, .is_ready = 1, .takes_vectors = 1,
-     .suits_programs = 1, .may_refuse = 1},
+     .suits_programs = 1, .commits_in_order = 1, .may_refuse = 1},
     {0},
 };

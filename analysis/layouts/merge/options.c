@@ -19,6 +19,7 @@ const struct cb_recipe cb_merge_recipes[] = {
     {.name = "merge",
      .summary = "equal shares of nonzeros, wherever rows end",
      .example = "powerlaw,rows=150,cols=400,max=350,min=0",
-     .root = &merge, .is_searched = 1, .is_packed = 1, .is_ready = 1, .takes_vectors = 1},
+     .root = &merge, .is_searched = 1, .is_packed = 1, .is_ready = 1, .takes_vectors = 1,
+     .commits_in_order = 1},
     {0},
 };

@@ -61,53 +61,21 @@ const struct cb_program cb_program_power[] = {
 
 /* PageRank: x <- damping A x + (1 - damping sum(A x)) b / sum(b), where sum(x) = 1. Columns of A have sum 1; those that
  * are empty (pages without links) hand nothing on, and what is missing goes where b says, as do all jumps. With a
- * diagonal A's entries are divided by that of their column. rr is the square of what one iteration changes, entry by
- * entry. */
-#define HANDED "in y; handed = sum(y);"
-#define LOST "in handed, damping, jump; out lost; lost = jump * fma(-damping, handed, 1);"
-#define SUMS_OF_B_AND_X                                                                                          \
-  STEP(STOP, "in bs, xs; out stop; both = bs * xs; stop = both - both == 0 ? (bs > 0 ? (xs > 0 ? 0 : 3) : 3) : 4;"), \
-      STEP(SCALARS, "in bs, xs, relative, absolute; out jump, scale, limit; jump = 1 / bs; scale = 1 / xs;"      \
-                    "limit = max(relative * relative, absolute * absolute);")
-#define TRUE_CHANGE                                                                                              \
-  .to = "y", .sums = HANDED,                                                                                     \
-  .steps = {STEP(SCALARS, LOST),                                                                                 \
-            STEP(ROWS, "in x, y, b; scalar damping, lost; t = fma(damping, y, lost * b); change = sum(abs(t - x));"),\
-            STEP(SCALARS, "in change; out final; final = change * change;")}
-#define PAGERANK(given_diagonal, own_diagonal, own_share, first, later, from_vector, of_x, with_one_pass)        \
-  {                                                                                                              \
-    .name = "pagerank", .parameters = {"relative", "absolute", "damping"}, .given = {"b", "x", given_diagonal},  \
-    .work = {"y", own_diagonal, own_share}, .pipelined = with_one_pass, .is_real = 1,                            \
-    .blocks_per_sm = FEW_REGISTERS, .sections_count = 3,                                                         \
-    .sections = {                                                                                                \
-        {.steps = {STEP(ROWS, "in b, x" first "; bs = sum(b); xs = sum(x);"), SUMS_OF_B_AND_X,                   \
-                   STEP(ROWS, "inout x" later "; scalar scale; x = scale * x; " of_x)},                          \
-         .next = 1},                                                                                             \
-        {.from = from_vector,                                                                                    \
-         .to = "y",                                                                                              \
-         .sums = HANDED,                                                                                         \
-         .steps = {STEP(SCALARS, LOST),                                                                          \
-                   STEP(ROWS, "in y, b; inout x" later "; scalar damping, lost;"                                 \
-                              "t = fma(damping, y, lost * b); change = sum(abs(t - x)); x = t; " of_x),          \
-                   STEP(SCALARS, "in change; out rr; rr = change * change;"),                                    \
-                   STEP(NOTE, "rr"),                                                                             \
-                   STEP(STOP, STOP_WHEN_CONVERGED),                                                              \
-                   STEP(MOST, NULL),                                                                             \
-                   STEP(COUNT, NULL)},                                                                           \
-         .next = 1},                                                                                             \
-        {.from = from_vector, TRUE_CHANGE}}                                                                      \
-  }
-
-/* The same where what is lost is known before the product. With c = b / sum(b) and lost = 1 - damping sum(y), the next
- * x is damping y + lost c, so that what it hands on, the next y, is damping A y + lost A c: A multiplies y itself, and
- * A c is known from the beginning. So x is made at the end alone, and what an iteration does beside the product is done
- * where the product commits a row: it reads that of A c and of the y before, and sums two numbers.
+ * diagonal A's entries are divided by that of their column.
  *
- * rr is then of a bound of what an iteration changes, at most twice that: damping (|y - old y| + |sum(y) - sum(old y)|
- * sum|c|); the first one is the change itself. As the same rule ends both, this one may take some iterations more.
+ * What is missing is known behind the product alone, and a second pass over vectors would begin there. So A multiplies
+ * not x but what pages are handed, y = A x: with c = b / sum(b) and lost = 1 - damping sum(y), the next x is damping y
+ * + lost c, and what that hands on, the next y, is damping A y + lost A c, of which A c is known from the beginning
+ * (w). So x is made at the end alone, and what an iteration does beside the product is done where the product commits a
+ * row: it reads that of A c and of the y before, and sums two numbers.
+ *
+ * rr is the square of a bound of what an iteration changes, entry by entry, at most twice that: damping (|y - old y| +
+ * |sum(y) - sum(old y)| sum|c|); the first one is of the change itself. So it may take some iterations more than that
+ * would.
  *
  * y and z (with a diagonal their shares, which are multiplied) take turns; `turn` is above 0 where z is the last y, and
  * below where there is none. `apart`: of the first x from c. Where that is 0, A c is the first y. */
+#define HANDED "in y; handed = sum(y);"
 #define BOUND                                                                                                    \
   "in handed, moved, damping, spread; inout lost; out rr; now = fma(-damping, handed, 1);"                       \
   "change = fma(damping, moved, abs(now - lost) * spread); rr = change * change; lost = now;"
@@ -122,15 +90,19 @@ const struct cb_program cb_program_power[] = {
               STEP(COUNT, NULL)},                                                                                \
     .next = other                                                                                                \
   }
-#define IN_ONE_PASS(given_diagonal, first, later, of_x, of_c, of_y, x_from, c_from, one, another, last, ...)     \
+#define PAGERANK(given_diagonal, first, later, of_x, of_c, of_y, x_from, c_from, one, another, last, ...)        \
   {                                                                                                              \
     .name = "pagerank", .parameters = {"relative", "absolute", "damping"}, .given = {"b", "x", given_diagonal},  \
-    .work = {"y", "z", "w", __VA_ARGS__}, .is_real = 1, .is_bound = 1, .blocks_per_sm = FEW_REGISTERS,           \
+    .work = {"y", "z", "w", __VA_ARGS__}, .is_real = 1, .blocks_per_sm = FEW_REGISTERS,                          \
     .sections_count = 6,                                                                                         \
     .sections = {                                                                                                \
         {.steps = {STEP(SCALARS, "out turn; turn = -1;"),                                                        \
-                   STEP(ROWS, "in b, x" first "; bs = sum(b); xs = sum(x); ba = sum(abs(b));"), SUMS_OF_B_AND_X, \
-                   STEP(SCALARS, "in jump, ba; out spread; spread = jump * ba;"),                                \
+                   STEP(ROWS, "in b, x" first "; bs = sum(b); xs = sum(x); ba = sum(abs(b));"),                   \
+                   STEP(STOP, "in bs, xs; out stop; both = bs * xs;"                                             \
+                              "stop = both - both == 0 ? (bs > 0 ? (xs > 0 ? 0 : 3) : 3) : 4;"),                 \
+                   STEP(SCALARS, "in bs, ba, xs, relative, absolute; out jump, spread, scale, limit; jump = 1 / bs;" \
+                                 "spread = jump * ba; scale = 1 / xs;"                                           \
+                                 "limit = max(relative * relative, absolute * absolute);"),                      \
                    STEP(ROWS, "in b; inout x" later "; out z; scalar scale, jump; x = scale * x; c = jump * b;"  \
                               of_x of_c "apart = sum(abs(x - c));")},                                            \
          .next = 1},                                                                                             \
@@ -150,7 +122,14 @@ const struct cb_program cb_program_power[] = {
         {.from = c_from, .to = "w", .next = 3},                                                                  \
         one,                                                                                                     \
         another,                                                                                                 \
-        {.from = x_from, .before = last, TRUE_CHANGE}}                                                           \
+        {.from = x_from,                                                                                         \
+         .to = "y",                                                                                              \
+         .before = last,                                                                                         \
+         .sums = HANDED,                                                                                         \
+         .steps = {STEP(SCALARS, "in handed, damping, jump; out lost; lost = jump * fma(-damping, handed, 1);"), \
+                   STEP(ROWS, "in x, y, b; scalar damping, lost;"                                                \
+                              "t = fma(damping, y, lost * b); change = sum(abs(t - x));"),                       \
+                   STEP(SCALARS, "in change; out final; final = change * change;")}}}                            \
   }
 
 #define OF_Y(from, to)                                                                                           \
@@ -162,13 +141,9 @@ const struct cb_program cb_program_power[] = {
 #define X_OF(y)                                                                                                  \
   "scalar damping, lost, jump, turn; x = turn < 0 ? x : fma(damping, " y ", lost * (jump * b));"
 
-static const struct cb_program in_one_pass[] = {
-    IN_ONE_PASS(NULL, "", "", "", "z = c;", "", "x", "z", ONE_PASS("y", "z", OF_Y("y", "z"), 4, "1"),
-                ONE_PASS("z", "y", OF_Y("z", "y"), 3, "0"), "in y, z, b; inout x;" X_OF("(turn > 0 ? z : y)"), NULL),
-    IN_ONE_PASS("diagonal", WITH_DIAGONAL, "; in d; out share", "share = d * x;", "z = d * c;", "share = d * y;", "share", "z",
-                ONE_PASS("share", "q", OF_SHARES("z"), 4, "1"), ONE_PASS("z", "q", OF_SHARES("share"), 3, "0"),
-                "in y, b, d; inout x, share;" X_OF("y") "share = d * x;", "q", "d", "share")};
-
 const struct cb_program cb_program_pagerank[] = {
-    PAGERANK(NULL, NULL, NULL, "", "", "x", "", &in_one_pass[0]),
-    PAGERANK("diagonal", "d", "share", WITH_DIAGONAL, "; in d; out share", "share", "share = d * x;", &in_one_pass[1])};
+    PAGERANK(NULL, "", "", "", "z = c;", "", "x", "z", ONE_PASS("y", "z", OF_Y("y", "z"), 4, "1"),
+             ONE_PASS("z", "y", OF_Y("z", "y"), 3, "0"), "in y, z, b; inout x;" X_OF("(turn > 0 ? z : y)"), NULL),
+    PAGERANK("diagonal", WITH_DIAGONAL, "; in d; out share", "share = d * x;", "z = d * c;", "share = d * y;", "share",
+             "z", ONE_PASS("share", "q", OF_SHARES("z"), 4, "1"), ONE_PASS("z", "q", OF_SHARES("share"), 3, "0"),
+             "in y, b, d; inout x, share;" X_OF("y") "share = d * x;", "q", "d", "share")};

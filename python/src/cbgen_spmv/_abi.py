@@ -280,7 +280,6 @@ class LpOptions(Structure):
         ("column_scales", c_void_p),
         ("result", POINTER(LpResult)),
         ("certificate_tolerance", c_double),
-        ("program_form", c_char_p),
     ]
 
 

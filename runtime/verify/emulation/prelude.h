@@ -77,6 +77,8 @@ uint64_t end_clock();
 
 extern emulated::Position threadIdx, blockIdx;
 inline void wait_for_previous(const char *kernel = __builtin_FUNCTION()) { emulated::wait(kernel); }
+inline void wait_behind(int, const char *kernel = __builtin_FUNCTION()) { emulated::wait(kernel); }
+inline void start_next() {}
 template <class T> inline const T *after_wait(const T *p) { return p; }
 
 struct Index { int bytes, base, step; };  // of a family's array (codegen/family.h)
