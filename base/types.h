@@ -32,6 +32,9 @@ int cb_type_is_float(enum cb_type type); /* of values: a real or complex number 
 
 static inline int cb_type_is_complex(enum cb_type type) { return type == CB_C64 || type == CB_C128; }
 
+/* Whether every value that can be given is kept whole. */
+static inline int cb_type_is_widest(enum cb_type type) { return type == CB_F64 || type == CB_C128; }
+
 /* The real numbers that a number is made of: how many, and their type. */
 static inline int cb_type_parts(enum cb_type type) { return cb_type_is_complex(type) ? 2 : 1; }
 static inline enum cb_type cb_type_of_part(enum cb_type type) {

@@ -95,9 +95,10 @@ typedef struct cbgen_context cbgen_context;
 CBGEN_API cbgen_status cbgen_context_create(cbgen_context **context);
 CBGEN_API void cbgen_context_destroy(cbgen_context *context); /* NULL is accepted */
 
-/* What took milliseconds to get, 16 MiB of pinned memory and loaded kernels, stays in a CUDA context that is the
- * application's when its last cbgen context and operator are gone, for the next ones there (needs CUDA 12). This gives
- * it back, from the CUDA context that is current on the calling thread. It is not needed before that one's own end. */
+/* What took milliseconds to get stays in a CUDA context that is the application's when its last cbgen context and
+ * operator are gone, for the next ones there (needs CUDA 12): 16 MiB of pinned memory, up to 16 MiB of the GPU's and
+ * loaded kernels. This gives it back, from the CUDA context that is current on the calling thread. It is not needed
+ * before that one's own end. */
 CBGEN_API void cbgen_trim(void);
 
 /* Sets an option for the calls that follow. Names and values are those of the tool (`cbgen help options`:
@@ -127,7 +128,7 @@ CBGEN_API void cbgen_trim(void);
  *                 those of a host matrix are copied there first, and a cache keeps no packed indices of them, so
  *                 "auto" with cache-data=always means the host. Rows that do not ascend strictly, transposed
  *                 matrices and fixed values are packed on the host in any case. Of kept data of a matrix there,
- *                 "auto" has kernels fill the arrays where that spares uploads of 16 MiB and more
+ *                 "auto" has kernels fill the arrays where that spares uploads of 4 MiB and more
  *   "tune"        "model" (standard: the recipe that the cost model says), "measure" (the best few are compiled
  *                 and timed on the GPU; the winner is kept in the cache), "off" (sell, without a search)
  *   "search"      "profile" (standard for cbgen_compile: counts of the matrix choose the recipe, which is planned
@@ -701,12 +702,14 @@ CBGEN_API void cbgen_solver_free(cbgen_solver *solver); /* NULL is accepted; no 
  * and receives what was found. A solver works on one solution at a time: those on other streams take a clone. */
 CBGEN_API cbgen_status cbgen_solve(cbgen_solver *solver, const void *b, void *x, void *stream);
 
-/* Waits for the stream of the last solution and copies its outcome. */
+/* Waits for the stream of the last solution and copies its outcome. Whoever launches a graph that has captured a
+ * solution waits for it before. */
 CBGEN_API cbgen_status cbgen_solver_outcome(cbgen_solver *solver, cbgen_outcome *outcome);
 
-/* How it runs: "grid", "cluster", "block", "graph", or "host" for a solver of several kernels that the host repeats, as
- * the driver is older than CUDA 12.4, its preconditioner cannot be captured, or somebody is told of its progress. "" for
- * NULL. */
+/* How it runs: "grid", "cluster" or "block", each with the words behind it that were asked for or chosen
+ * (cbgen_solver_options.program_form: "grid+resident+pipelined"); "graph", or "host" for a solver of several kernels
+ * that the host repeats, as the driver is older than CUDA 12.4, its preconditioner cannot be captured, or somebody is
+ * told of its progress. "" for NULL. */
 CBGEN_API const char *cbgen_solver_form(const cbgen_solver *solver);
 
 /* What went wrong in the last call that failed with this solver. */

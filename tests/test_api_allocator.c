@@ -290,6 +290,46 @@ static void the_peak_holds_what_setting_up_takes(void **state) {
   sample_release(&sample);
 }
 
+/* ---- memory for a moment */
+
+/* Allocations of an operator that kernels pack, which is freed at once. */
+static long allocations_of(cbgen_context *context, const struct sample *sample, cbgen_values values) {
+  const cbgen_request request = {.struct_size = sizeof request, .values = values};
+  const long before = fake->allocations;
+  cbgen_operator *op;
+  must(context, cbgen_compile(context, &sample->view, &request, &op));
+  check_product(op, &sample->csr);
+  cbgen_operator_free(op);
+  return fake->allocations - before;
+}
+
+static cbgen_context *packing_context(void) {
+  cbgen_context *context = new_context("");
+  set_all(context, "recipe=sell pack=device");
+  return context;
+}
+
+/* What set-up gives back is taken again, and goes to others when memory is short. What an operator keeps for new values
+ * is its own. */
+static void memory_of_set_up_is_taken_again(void **state) {
+  (void)state;
+  enum { OF_SET_UP = 3 }; /* where rows begin, what the survey found, and the plan's lists */
+  struct sample sample = sample_of("random,rows=300,cols=300,density=0.03", (struct form){.on_device = 1});
+  cbgen_context *context = packing_context();
+  allocations_of(context, &sample, CBGEN_VALUES_STORED); /* with what the session keeps */
+  const long again = allocations_of(context, &sample, CBGEN_VALUES_STORED);
+  const size_t idle = fake->bytes;
+  assert_int_equal(allocations_of(context, &sample, CBGEN_VALUES_MUTABLE), again + 2);
+  assert_int_equal(fake->bytes, idle);
+  fake->memory = fake->device_bytes[0] + 100; /* the arrays take more */
+  assert_true(allocations_of(context, &sample, CBGEN_VALUES_STORED) > again);
+  fake->memory = 0;
+  must(context, cbgen_set(context, "memory-limit", "1G"));
+  assert_int_equal(allocations_of(context, &sample, CBGEN_VALUES_STORED), again + OF_SET_UP);
+  cbgen_context_destroy(context);
+  sample_release(&sample);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_pool, check_fake)
   const struct CMUnitTest tests[] = {
@@ -301,6 +341,7 @@ int main(void) {
       TEST(allocators_are_checked),
       TEST(the_limit_is_kept),
       TEST(the_peak_holds_what_setting_up_takes),
+      TEST(memory_of_set_up_is_taken_again),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -132,6 +132,21 @@ static void fewer_meetings_take_as_many_iterations(void **state) {
   }
 }
 
+/* Virtual thread blocks use the same shared memory, entries of x and sums of segments, one after another. */
+static void segments_meet_in_each_product(void **state) {
+  (void)state;
+  struct bed bed = bed_of(system_of("rmat,scale=10,edge_factor=16", SYMMETRIC),
+                          "recipe=hot hot-columns=60 hot-threads=256");
+  cbgen_solver_options options = with_diagonal(&bed, 1);
+  double norm;
+  options.program_form = "grid";
+  options.thread_blocks = 3;
+  start_from(&bed, 0.125);
+  assert_int_equal(solved(&bed, "cg", &options).reason, CBGEN_REASON_CONVERGED);
+  assert_true(host_residual(&bed, &norm) <= 2e-8 * norm);
+  release(&bed);
+}
+
 /* Of a system whose solution is hard to come near to: as near as with two, near enough where it says so, and after less
  * than twice as many iterations: recurrences that have drifted are left for those with two. */
 static void fewer_meetings_come_as_near(void **state) {
@@ -569,6 +584,7 @@ static void clones_have_the_same_kernel(void **state) {
 static void a_solution_is_one_launch(void **state) {
   struct bed bed = bed_of(system_of("random,rows=100,cols=100,density=0.05", SYMMETRIC), "recipe=sell");
   cbgen_solver *solver;
+  cbgen_outcome outcome;
   (void)state;
   must_operator(bed.op, cbgen_solver_create(bed.op, "cg", NULL, &solver));
   start_from(&bed, 0);
@@ -581,6 +597,36 @@ static void a_solution_is_one_launch(void **state) {
   assert_int_equal(fake->copies_to_device, before.copies_to_device);
   assert_int_equal(fake->copies_to_host, before.copies_to_host);
   app_set_current(-1);
+  assert_int_equal(cbgen_solver_outcome(solver, &outcome), CBGEN_OK);
+  assert_int_equal(outcome.reason, CBGEN_REASON_CONVERGED);
+  assert_int_equal(fake->copies_to_host, before.copies_to_host); /* the kernel has written it where the host reads it */
+  cbgen_solver_free(solver);
+  release(&bed);
+}
+
+/* With each call of the driver's in turn. */
+static void clones_without_memory_are_none(void **state) {
+  struct bed bed = bed_of(system_of("random,rows=50,cols=50,density=0.1", SYMMETRIC), "recipe=sell");
+  cbgen_solver *solver, *clone;
+  int failed = 0;
+  (void)state;
+  must_operator(bed.op, cbgen_solver_create(bed.op, "cg", NULL, &solver));
+  assert_int_equal(fake->pinned, 1);
+  for (long nth = 1; nth < 40; nth++) {
+    fake->fail_at = fake->calls + nth;
+    fake->failure = 2; /* CUDA_ERROR_OUT_OF_MEMORY */
+    fake->failed[0] = 0;
+    const cbgen_status s = cbgen_solver_clone(solver, NULL, &clone);
+    fake->fail_at = 0;
+    assert_int_equal(fake->pinned, s ? 1 : 2);
+    assert_true(!s == (clone != NULL));
+    if (!strcmp(fake->failed, "cuMemHostAlloc")) {
+      assert_non_null(strstr(cbgen_solver_message(solver), "pinned memory"));
+      failed++;
+    }
+    cbgen_solver_free(clone);
+  }
+  assert_int_equal(failed, 1);
   cbgen_solver_free(solver);
   release(&bed);
 }
@@ -712,6 +758,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(every_form_solves, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(resident_rows_may_lie_apart, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(fewer_meetings_take_as_many_iterations, open_fake, check_fake),
+      cmocka_unit_test_setup_teardown(segments_meet_in_each_product, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(fewer_meetings_come_as_near, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(absent_entries_stay_where_they_are, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(matrices_may_lie_in_shared_memory, open_fake, check_fake),
@@ -728,6 +775,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(solvers_work_on_the_operators_arrays, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(clones_have_the_same_kernel, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(a_solution_is_one_launch, open_fake, check_fake),
+      cmocka_unit_test_setup_teardown(clones_without_memory_are_none, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(the_cache_keeps_solvers, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(what_cannot_be_solved_is_refused, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(failures_leave_nothing_behind, open_fake, check_fake),

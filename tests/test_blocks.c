@@ -5,6 +5,7 @@
 #include "tests/layouts.h"
 
 #include "analysis/layout.h"
+#include "analysis/tiles.h"
 
 #include <omp.h>
 
@@ -326,10 +327,55 @@ static void products_of_sorted_rows(void **state) {
   verify_gathered(&gathered);
 }
 
+/* ---- tiles, counted one by one */
+
+static struct cb_tile_census census_by_hand(const struct cb_csr *csr, struct cb_tile_size size, int64_t fill) {
+  const int64_t across = csr->cols / size.cols + 1, tiles = cb_tile_rows(csr, size) * across;
+  unsigned char *entries = calloc((size_t)tiles, 1);
+  struct cb_tile_census census = {.nonzeros = csr->nnz};
+  for (int64_t row = 0; row < csr->rows; row++)
+    for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++)
+      entries[row / size.rows * across + csr->col_idx[k] / size.cols]++;
+  for (int64_t i = 0; i < tiles; i++) {
+    const int full = entries[i] && entries[i] * 100 >= fill * cb_tile_area(size);
+    census.tiles += entries[i] > 0;
+    census.full += full;
+    census.inside += full ? entries[i] : 0;
+  }
+  free(entries);
+  return census;
+}
+
+/* Where columns are near each other, and where they are too far apart for places. */
+static void tiles_match_a_count(void **state) {
+  (void)state;
+  static const char *const matrices[] = {
+      "fe3,n=5", "random,rows=90,cols=70,density=0.4", "random,rows=61,cols=70003,density=0.002",
+      "block,blocks_r=40,r=4,c=4,per_row=5,fill=0.8", "random,rows=5,cols=9,density=0",
+      "powerlaw,rows=700,cols=40000,max=300"};
+  static const int64_t fills[] = {0, 1, 50, 75, 99, 100};
+  for (size_t m = 0; m < sizeof matrices / sizeof *matrices; m++) {
+    struct cb_csr csr;
+    struct cb_diag diag = {0};
+    assert_ok(cb_matrix_generate(&csr, matrices[m], &diag));
+    for (size_t i = 0; i < CB_TILE_SIZES * sizeof fills / sizeof *fills; i++) {
+      const struct cb_tile_size size = cb_tile_sizes[i % CB_TILE_SIZES];
+      const int64_t fill = fills[i / CB_TILE_SIZES];
+      const struct cb_tile_census counted = cb_tiles_count(&csr, size, fill, 1, NULL);
+      const struct cb_tile_census expected = census_by_hand(&csr, size, fill);
+      if (memcmp(&counted, &expected, sizeof expected))
+        fail_msg("%s, %d x %d, %d %%: %lld tiles, %lld full", matrices[m], size.rows, size.cols, (int)fill,
+                 (long long)counted.tiles, (long long)counted.full);
+    }
+    cb_csr_release(&csr);
+  }
+}
+
 int main(void) {
   omp_set_num_threads(1); /* small matrices: threads that wait for each other only cost time */
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(finds_the_size),
+      cmocka_unit_test(tiles_match_a_count),
       cmocka_unit_test(refuses_what_has_no_blocks),
       cmocka_unit_test(a_sample_that_errs_is_noticed),
       cmocka_unit_test(auto_takes_blocks),

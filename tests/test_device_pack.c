@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Matrices planned and packed on the (fake) GPU: the same plan and the same bytes as on the host, for every shape,
  * every setting of the layouts that can, and every form of CSR; what is no canonical matrix goes to the host. */
+#include "tests/survey_finder.h"
 #include "tests/api_support.h"
 #include "tests/nvrtc_support.h"
 #include "tests/recipes.h"
@@ -39,10 +40,6 @@ static const struct cb_kernels *kernels_of(struct cb_session *session, int set) 
   assert_true(set >= 0);
   if (cb_session_kernels(session, NULL, set, &kernels, &diag)) fail_msg("%s", diag.message);
   return kernels;
-}
-
-static enum cb_status find_set(void *user, const char *set, const struct cb_kernels **kernels, struct cb_diag *diag) {
-  return cb_session_kernels(user, NULL, cb_kernel_set_find(set), kernels, diag);
 }
 
 static struct cb_view view_of(const struct sample *sample) {
@@ -230,9 +227,9 @@ static void check_kept(struct cb_session *session, const struct sample *sample, 
   struct cb_slot_map maps[CB_MOST_PACKED];
   struct kept kept;
   const struct cb_view view = view_of(sample);
-  const struct cb_kernel_finder finder = {find_set, session};
+  const struct cb_kernel_finder finder = finder_of(session);
   if (keep(&kept, here, blob)) {
-    assert_ok(cb_survey_run(&survey, &csr, &finder, &view, 0, &diag));
+    assert_ok(cb_survey_run(&survey, &csr, &finder, &view, 0, 0, &diag));
     if (wide) widen_starts(session->device, &survey, &sample->csr);
     unsigned char *bytes = pack_there(session, here, &kept, &survey, view.value_type, maps);
     check_bytes(blob, here->plan, bytes, what);
@@ -261,8 +258,8 @@ static void check_near(struct cb_session *session, const char *shape, struct for
   snprintf(what, sizeof what, "%s, %s, base %d, bits %d %d, type %d", shape, settings, form.base, form.row_bits,
            form.col_bits, form.value_type);
   set_options(&options, settings);
-  const struct cb_kernel_finder finder = {find_set, session};
-  assert_ok(cb_survey_run(&survey, &csr, &finder, &view, near, &diag));
+  const struct cb_kernel_finder finder = finder_of(session);
+  assert_ok(cb_survey_run(&survey, &csr, &finder, &view, near, 0, &diag));
   const struct cb_target *target = &session->device->target;
   const enum cb_status s = cb_plan_build(&here.plan, &here.assignment, &sample.csr, target, &options, &diag);
   enum cb_status remote = cb_plan_build(&there.plan, &there.assignment, &csr, target, &options, &diag);
@@ -423,7 +420,7 @@ static void failing_surveys_leave_nothing(void **state) {
   struct cb_session *session = open_session();
   struct sample sample = sample_of("powerlaw,rows=3000,cols=2900,max=2900,min=0", (struct form){.on_device = 1});
   const struct cb_view view = view_of(&sample);
-  const struct cb_kernel_finder finder = {find_set, session};
+  const struct cb_kernel_finder finder = finder_of(session);
   struct cb_options options;
   int failed = 0;
   set_options(&options, "recipe=merge");
@@ -436,7 +433,7 @@ static void failing_surveys_leave_nothing(void **state) {
     fake->calls = 0;
     fake->failure = CB_CU_OUT_OF_MEMORY;
     fake->fail_at = nth;
-    enum cb_status s = cb_survey_run(&survey, &csr, &finder, &view, 0, &diag);
+    enum cb_status s = cb_survey_run(&survey, &csr, &finder, &view, 0, 0, &diag);
     if (!s) s = cb_plan_build(&made.plan, &made.assignment, &csr, &session->device->target, &options, &diag);
     const int reached = fake->calls >= nth;
     fake->fail_at = 0;
@@ -464,8 +461,8 @@ static void compare_profiles(struct cb_session *session, const char *shape, stru
   struct cb_survey survey;
   struct cb_csr csr;
   const struct cb_view view = view_of(&sample);
-  const struct cb_kernel_finder finder = {find_set, session};
-  assert_ok(cb_survey_run(&survey, &csr, &finder, &view, near, &diag));
+  const struct cb_kernel_finder finder = finder_of(session);
+  assert_ok(cb_survey_run(&survey, &csr, &finder, &view, near, 0, &diag));
   assert_int_equal(csr.row_ptr != NULL, view.nnz <= near && view.rows <= near);
   if (form.row_bits == 64) widen_starts(session->device, &survey, &sample.csr);
   assert_ok(cb_choice_profile(&here, &sample.csr, &diag));
@@ -505,9 +502,9 @@ static struct cb_plan *chosen_there(struct cb_session *session, const char *shap
   struct cb_survey survey;
   struct cb_csr csr;
   const struct cb_view view = view_of(&sample);
-  const struct cb_kernel_finder finder = {find_set, session};
+  const struct cb_kernel_finder finder = finder_of(session);
   set_options(&options, settings);
-  assert_ok(cb_survey_run(&survey, &csr, &finder, &view, near, &diag));
+  assert_ok(cb_survey_run(&survey, &csr, &finder, &view, near, 0, &diag));
   const enum cb_status s =
       cb_plan_build(&there.plan, &there.assignment, &csr, &session->device->target, &options, why);
   if (s ? s != CB_ERR_UNSUPPORTED || there.plan : !there.plan) fail_msg("%s, %s: %s", shape, settings, why->message);

@@ -6,6 +6,7 @@
 
 #include "analysis/layout.h"
 #include "analysis/layouts/hot/hot_columns.h"
+#include "analysis/layouts/hot/hot_deal.h"
 #include "analysis/layouts/hot/options.h"
 
 #include <omp.h>
@@ -236,22 +237,134 @@ static void every_nonzero_has_one_slot(void **state) {
       }
 }
 
-/* The nonzeros of warps, as distributed: none has much more than the mean. */
-static void warps_get_equal_shares(void **state) {
+static int64_t most_of_lanes(struct product *product, const char *array, int64_t slice) {
+  int64_t most = 0;
+  for (int64_t lane = 32 * slice; lane < 32 * slice + 32; lane++) {
+    const int64_t steps = (int64_t)element(product, array, lane);
+    most = steps > most ? steps : most;
+  }
+  return most;
+}
+
+/* Thread blocks cost the same but for a slice, and so do the warps of each where none is much of their share. What a
+ * slice costs is as the planner sees it, in half steps. */
+static void all_get_equal_shares(void **state) {
   (void)state;
   struct product product = hot_of("rmat,scale=18,edge_factor=8", "hot-columns=2000 hot-threads=256");
-  const int64_t slices = constant(&product, "kSlices", -1), warps = constant(&product, "kWarps", -1);
-  int64_t steps[132 * 8] = {0}, most = 0, total = 0;
-  assert_true(warps > 0 && warps <= 132 * 8 && slices > 4 * warps);
-  for (int64_t slice = 0; slice + 1 < slices; slice++)
-    steps[slice % warps] += (int64_t)(element(&product, "first_hot", slice + 1) - element(&product, "first_hot", slice)) +
-                            2 * (int64_t)(element(&product, "first_cold", slice + 1) - element(&product, "first_cold", slice));
-  for (int64_t warp = 0; warp < warps; warp++) {
-    total += steps[warp];
-    most = steps[warp] > most ? steps[warp] : most;
+  const int64_t slices = constant(&product, "kSlices", -1), warps = 132 * 8;
+  int64_t most = 0, least = INT64_MAX, most_of_warps = 0, total = 0, slice = 0;
+  assert_true(slices > 4 * warps);
+  for (int64_t block = 0; block < 132; block++) {
+    int64_t sum = 0;
+    for (int64_t warp = 8 * block; warp < 8 * block + 8; warp++) {
+      int64_t own = 0;
+      assert_int_equal(element(&product, "first_slice", warp), slice);
+      for (; slice < (int64_t)element(&product, "first_slice", warp + 1); slice++)
+        own += 6 + 2 * most_of_lanes(&product, "lane_hot", slice) + 3 * most_of_lanes(&product, "lane_cold", slice);
+      most_of_warps = own > most_of_warps ? own : most_of_warps;
+      sum += own;
+    }
+    total += sum;
+    most = sum > most ? sum : most;
+    least = sum < least ? sum : least;
   }
-  assert_true(most * warps * 10 < total * 13);
+  assert_int_equal(slice, slices);
+  assert_true(most - least <= 110);
+  assert_true(most_of_warps * warps * 10 < total * 11);
   product_release(&product);
+}
+
+/* ---- dealing */
+
+static struct cb_hot_deal deal_of(const struct cb_hot_slices *slices, struct cb_arena *arena) {
+  struct cb_hot_deal deal;
+  assert_true(cb_hot_deal(&deal, arena, slices));
+  return deal;
+}
+
+static int64_t warp_of(const struct cb_hot_deal *deal, const struct cb_hot_slices *slices, int64_t slice) {
+  for (int64_t warp = 0; warp < slices->blocks * slices->warps; warp++)
+    for (int64_t place = deal->first_place[warp]; place < deal->first_place[warp + 1]; place++)
+      if (deal->slice[place] == slice) return warp;
+  fail_msg("slice %d is nobody's", (int)slice);
+  return -1;
+}
+
+/* What costs most comes first, to whoever has least: 9, 8 and 7 to one each, then 6 to the third, 5 to the second. */
+static void the_costliest_come_first(void **state) {
+  (void)state;
+  static const uint8_t cost[] = {4, 9, 7, 5, 8, 6};
+  static const int block[] = {0, 0, 2, 1, 1, 2};
+  struct cb_arena arena = {0};
+  const struct cb_hot_slices slices = {.count = 6, .cost = cost, .blocks = 3, .warps = 1, .most_met = 4};
+  const struct cb_hot_deal deal = deal_of(&slices, &arena);
+  for (int i = 0; i < 6; i++) assert_int_equal(warp_of(&deal, &slices, i), block[i]);
+  for (int i = 0; i < 6; i += 2) assert_true(cost[deal.slice[i]] > cost[deal.slice[i + 1]]);
+  for (int i = 0; i < 6; i++) assert_int_equal(cost[deal.slice[deal.order[i]]], 9 - i);
+  assert_int_equal(deal.met + deal.carried + deal.groups, 0);
+  cb_arena_release(&arena);
+}
+
+/* Three rows in 2, 3 and 2 segments, and two slices: `most_met` says which rows find room; all but a row that costs
+ * more than its share may. */
+static void rows_meet_where_there_is_room(void **state) {
+  (void)state;
+  static const uint32_t number[] = {0, 1, 0, 1, 2, 0, 1};
+  static const struct {
+    uint8_t cost[9];
+    int64_t most_met;
+    int meets[3];
+  } cases[] = {
+      {{5, 5, 5, 5, 5, 5, 5, 9, 9}, 5, {1, 1, 1}},   /* of 53 in two thread blocks: 3; 2 and 2 */
+      {{5, 5, 5, 5, 5, 5, 5, 9, 9}, 3, {1, 1, 0}},   /* no room beside 2 */
+      {{5, 5, 5, 5, 5, 5, 5, 9, 9}, 2, {1, 0, 1}},   /* none for 3 */
+      {{5, 5, 50, 50, 50, 5, 5, 9, 9}, 5, {1, 0, 1}}, /* more than half of 188 */
+  };
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    struct cb_arena arena = {0};
+    const struct cb_hot_slices slices = {
+        .count = 9, .segments = 7, .segment_number = number, .cost = cases[c].cost, .blocks = 2, .warps = 2,
+        .most_met = cases[c].most_met};
+    const struct cb_hot_deal deal = deal_of(&slices, &arena);
+    int64_t carried = 0, groups = 0;
+    for (int row = 0, segment = 0; row < 3; row++) {
+      const int count = row == 1 ? 3 : 2;
+      carried += cases[c].meets[row] ? 0 : count;
+      groups += cases[c].meets[row];
+      for (int i = 0; i < count; i++, segment++) {
+        int64_t at = 0;
+        while (deal.segment[at] != segment) at++;
+        assert_int_equal(at >= deal.carried, cases[c].meets[row]);
+        if (!cases[c].meets[row]) continue;
+        const int64_t block = warp_of(&deal, &slices, segment) / 2;
+        int is_found = 0;
+        for (int64_t group = deal.first_group[block]; group < deal.first_group[block + 1]; group++) {
+          const int64_t begin = deal.group_first[group], end = deal.group_first[group + 1];
+          is_found |= begin + i == at && end - begin == count;
+        }
+        assert_true(is_found);
+      }
+    }
+    assert_int_equal(deal.carried, carried);
+    assert_int_equal(deal.met, 7 - carried);
+    assert_int_equal(deal.groups, groups);
+    for (int64_t block = 0; block < 2; block++)
+      assert_true(deal.group_first[deal.first_group[block + 1]] - deal.group_first[deal.first_group[block]] <=
+                  cases[c].most_met);
+    cb_arena_release(&arena);
+  }
+}
+
+/* The first row is too long for one thread block's share: the others meet, it is carried. */
+static void the_longest_rows_are_carried(void **state) {
+  (void)state;
+  struct gathered gathered = {0};
+  struct product *product =
+      gather(&gathered, "powerlaw,rows=3000,cols=9000,max=9000", "recipe=hot hot-columns=64 form=axpby");
+  assert_true(strtol(fact(product, "segments"), NULL, 10) >= 1);
+  assert_true(strtol(fact(product, "met"), NULL, 10) >= 1);
+  assert_true(has(product, "first_local_row >= kSegments && at.first_local_row < kMetEnd"));
+  verify_gathered(&gathered);
 }
 
 /* Rows of one kind lie together, so that few slots stay empty. */
@@ -275,12 +388,12 @@ static void text_has_what_it_needs(void **state) {
   struct product all = hot_of("rmat,scale=8,edge_factor=4", "hot-columns=256");
   assert_false(has(&all, "cold_"));
   assert_null(array_of(&all, "cold_index"));
-  /* A launch before, carries, and more shared memory than kernels may have unasked. */
+  /* A launch before, segments that meet, and more shared memory than kernels may have unasked. */
   struct product large = hot_of("rmat,scale=14,edge_factor=8", "hot-columns=7000 hot-gather=on");
   assert_int_equal(large.plan->launches_count, 2);
   assert_true(large.plan->launches[0].prepares);
   assert_true(has(&large, "hot0::prepare("));
-  assert_true(has(&large, "last_to_arrive"));
+  assert_true(has(&large, "using Met = Shared<sum_t, kMostMet>;"));
   assert_true(has_anywhere(&large, "cudaFuncSetAttribute(test_spmv_1, cudaFuncAttributeMaxDynamicSharedMemorySize, 56000)"));
   /* Packed ones: all that is not hot, or a choice at run time. */
   struct product some = hot_of("rmat,scale=8,edge_factor=4", "hot-columns=30 hot-packed=20");
@@ -360,7 +473,7 @@ static void products_of_all_shapes(void **state) {
   verify_gathered(&gathered);
 }
 
-/* What the layout is for: graphs with long rows, which carry. */
+/* What the layout is for: graphs with long rows, which are cut. */
 static void products_of_graphs(void **state) {
   (void)state;
   static const char *const matrices[] = {"rmat,scale=10,edge_factor=8", "rmat,scale=13,edge_factor=6",
@@ -373,7 +486,7 @@ static void products_of_graphs(void **state) {
     for (size_t set = 0; set < sizeof settings / sizeof *settings; set++)
       gather_next(&gathered, matrices[m], settings[set]);
   int with_segments = 0;
-  for (int i = 0; i < gathered.count; i++) with_segments += strcmp(fact(&gathered.products[i], "segments"), "none") != 0;
+  for (int i = 0; i < gathered.count; i++) with_segments += strcmp(fact(&gathered.products[i], "met"), "none") != 0;
   assert_true(with_segments >= 6);
   verify_gathered(&gathered);
 }
@@ -412,7 +525,10 @@ int main(void) {
       cmocka_unit_test(refusals_say_what_would_be_gained),
       cmocka_unit_test(chooses_for_a_graph),
       cmocka_unit_test(every_nonzero_has_one_slot),
-      cmocka_unit_test(warps_get_equal_shares),
+      cmocka_unit_test(all_get_equal_shares),
+      cmocka_unit_test(the_costliest_come_first),
+      cmocka_unit_test(rows_meet_where_there_is_room),
+      cmocka_unit_test(the_longest_rows_are_carried),
       cmocka_unit_test(pads_little),
       cmocka_unit_test(text_has_what_it_needs),
       cmocka_unit_test(threads_change_nothing),

@@ -391,8 +391,9 @@ static PetscErrorCode view(KSP ksp, PetscViewer viewer) {
   if (*k->why_not)
     PetscCall(PetscViewerASCIIPrintf(viewer, "  PETSc's own '%s': %s\n", k->petsc_type, k->why_not));
   else if (k->outcome.reason)
-    PetscCall(PetscViewerASCIIPrintf(viewer, "  one kernel for all iterations; residual computed from the solution: %g\n",
-                                     k->outcome.true_residual));
+    PetscCall(PetscViewerASCIIPrintf(viewer,
+                                     "  one kernel for all iterations (%s); residual computed from the solution: %g\n",
+                                     cbgen_solver_form(k->solver), k->outcome.true_residual));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

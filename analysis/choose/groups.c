@@ -178,6 +178,15 @@ static void count_neighbours(struct group *group) {
   group->sums->down += group->down;
 }
 
+/* Ones by byte. A compiler that may not use the instruction would call a function. */
+static uint64_t ones_by_byte(uint64_t bits) {
+  bits -= bits >> 1 & 0x5555555555555555;
+  bits = (bits & 0x3333333333333333) + (bits >> 2 & 0x3333333333333333);
+  return (bits + (bits >> 4)) & 0x0f0f0f0f0f0f0f0f;
+}
+
+static int64_t ones_in(uint64_t bits) { return (int64_t)(ones_by_byte(bits) * 0x0101010101010101 >> 56); }
+
 /* ---- sectors and lines: nonzero k of all rows, for each k */
 
 /* Lines that were met, by the last 8 bits of their numbers. */
@@ -189,11 +198,13 @@ static void meet_line(struct lines *lines, int32_t line) {
   lines->met[line >> 6 & 3] |= UINT64_C(1) << (line & 63);
 }
 
+/* Of a group's rows: no more than a byte can count. */
 static int64_t lines_met(const struct lines *lines) {
-  int64_t count = 0;
-  for (int i = 0; i < 4; i++) count += __builtin_popcountll(lines->met[i]);
-  return count;
+  uint64_t by_byte = 0;
+  for (int i = 0; i < 4; i++) by_byte += ones_by_byte(lines->met[i]);
+  return (int64_t)(by_byte * 0x0101010101010101 >> 56);
 }
+_Static_assert(CB_CHOICE_GROUP < 256, "the sum of all bytes is one");
 
 static void count_steps(struct group *group) {
   const int32_t *columns = group->sample->columns;
@@ -252,13 +263,6 @@ static void see_offset(struct group *group, int64_t i, int32_t column) {
   if (count < RUN) return;
   group->sums->runs += count == RUN;
   group->sums->in_runs += count == RUN ? RUN : 1;
-}
-
-/* A compiler that may not use the instruction would call a function. */
-static int64_t ones_in(uint64_t bits) {
-  bits -= bits >> 1 & 0x5555555555555555;
-  bits = (bits & 0x3333333333333333) + (bits >> 2 & 0x3333333333333333);
-  return (int64_t)(((bits + (bits >> 4)) & 0x0f0f0f0f0f0f0f0f) * 0x0101010101010101 >> 56);
 }
 
 /* How many fields of `width` bits, a power of two up to 16, are not all zero. */
@@ -325,26 +329,16 @@ static void count_different(struct group *group) {
 
 /* ---- tiles */
 
-/* column / cols, of which a division takes several times as long: exact for columns below 2^31 and up to 8 cols, since
- * what the factor has too much is below 8 / 2^34. */
-static uint32_t tile_column(int32_t column, uint64_t factor) {
-  return (uint32_t)((uint64_t)column * factor >> 34);
-}
-#define FACTOR(cols) ((UINT64_C(1) << 34) / (cols) + ((cols) > 1))
-static const uint64_t factors[] = {0,         FACTOR(1), FACTOR(2), FACTOR(3), FACTOR(4),
-                                   FACTOR(5), FACTOR(6), FACTOR(7), FACTOR(8)};
-_Static_assert(CB_TILE_MOST < sizeof factors / sizeof *factors, "the factor is exact enough up to 8 columns");
-
 /* Those of one row of tiles: different numbers of tiles in its rows, each of which ascends. */
 static int64_t count_tile_row(struct group *group, struct cb_tile_size size, int64_t first, int64_t nonzeros) {
   const int32_t *columns = group->sample->columns;
-  const uint64_t factor = factors[size.cols];
+  const uint64_t factor = cb_tile_factor(size.cols);
   int64_t tiles = 0;
   cb_tally_clear(&group->seen[TILES], nonzeros);
   for (int i = 0; i < size.rows; i++) {
     uint32_t last = UINT32_MAX;
     for (int64_t k = group->row[first + i].begin; k < group->row[first + i].end; k++) {
-      const uint32_t tile = size.cols == 1 ? (uint32_t)columns[k] : tile_column(columns[k], factor);
+      const uint32_t tile = cb_tile_column(columns[k], factor);
       if (tile == last) continue;
       last = tile;
       tiles += size.rows == 1 || cb_tally_add(&group->seen[TILES], tile) == 1;
@@ -364,9 +358,9 @@ struct tiles {
 static int32_t *add_tiles(const struct group *group, uint16_t round, const int32_t *at, const int32_t *end,
                           int32_t least, int cols, int32_t *to) {
   uint16_t *rounds = group->dense->rounds;
-  const uint64_t factor = factors[cols];
+  const uint64_t factor = cb_tile_factor(cols);
   for (; at < end; at++) {
-    const uint32_t tile = tile_column(*at - least, factor);
+    const uint32_t tile = cb_tile_column(*at - least, factor);
     *to = (int32_t)tile;
     to += rounds[tile] != round;
     rounds[tile] = round;

@@ -5,6 +5,8 @@
 #include "base/integers.h"
 #include "codegen/program/kept.h"
 
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,20 +36,26 @@ enum {
   SHORT = 50        /* a vector's bytes in the matrix's: FE with 3 unknowns 86, 27-point 27, 7-point 7 */
 };
 
+static const struct {
+  const char *word;
+  size_t member; /* of a struct cb_program_form, an int */
+} words[] = {{"+steps", offsetof(struct cb_program_form, in_steps)},
+             {"+resident", offsetof(struct cb_program_form, resident)},
+             {"+pipelined", offsetof(struct cb_program_form, pipelined)},
+             {"+matrix", offsetof(struct cb_program_form, near)},
+             {"+sums", offsetof(struct cb_program_form, sums)}};
+enum { WORDS = sizeof words / sizeof *words };
+
+static int *member_of(struct cb_program_form *form, int word) { return (int *)((char *)form + words[word].member); }
+
 /* "+steps" and so on, each once at most. */
-static int take_word(const char *at, struct cb_program_form *form) {
-  const struct {
-    const char *word;
-    int *is_set;
-  } words[] = {{"+steps", &form->in_steps}, {"+resident", &form->resident}, {"+pipelined", &form->pipelined},
-               {"+matrix", &form->near}, {"+sums", &form->sums}};
-  enum { WORDS = sizeof words / sizeof *words };
+static int take_words(const char *at, struct cb_program_form *form) {
   for (; *at; at++, at += strcspn(at, "+")) {
     const size_t length = 1 + strcspn(at + 1, "+");
     int i = 0;
     while (i < WORDS && (strlen(words[i].word) != length || strncmp(at, words[i].word, length) != 0)) i++;
-    if (i == WORDS || *words[i].is_set) return 0;
-    *words[i].is_set = 1;
+    if (i == WORDS || *member_of(form, i)) return 0;
+    *member_of(form, i) = 1;
   }
   return 1;
 }
@@ -55,7 +63,7 @@ static int take_word(const char *at, struct cb_program_form *form) {
 int cb_program_form_find(struct cb_program_form *form, const char *name) {
   const size_t length = strcspn(name, "+");
   *form = (struct cb_program_form){0};
-  if (!take_word(&name[length], form)) return 0;
+  if (!take_words(&name[length], form)) return 0;
   for (int i = 0; i < CB_PROGRAM_FORMS; i++) {
     form->kind = (enum cb_form_kind)i;
     if (strlen(cb_program_form_names[i]) == length && !strncmp(name, cb_program_form_names[i], length))
@@ -63,6 +71,14 @@ int cb_program_form_find(struct cb_program_form *form, const char *name) {
                                    : !form->sums && (i == CB_PROGRAM_GRID || !form->near);
   }
   return 0;
+}
+
+void cb_program_form_print(char name[CB_PROGRAM_FORM_NAME], const struct cb_program_form *form) {
+  struct cb_program_form copy = *form;
+  int length = snprintf(name, CB_PROGRAM_FORM_NAME, "%s", cb_program_form_names[form->kind]);
+  for (int i = 0; i < WORDS; i++)
+    if (*member_of(&copy, i))
+      length += snprintf(name + length, (size_t)(CB_PROGRAM_FORM_NAME - length), "%s", words[i].word);
 }
 
 static int64_t virtual_blocks(const struct cb_program_size *size) { return size->blocks > 1 ? size->blocks : 1; }

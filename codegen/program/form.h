@@ -19,6 +19,10 @@ struct cb_program_size {
  * of a graph "+sums" for sums in products. 0: there is none. */
 int cb_program_form_find(struct cb_program_form *form, const char *name);
 
+/* The name by which cb_program_form_find finds it. */
+enum { CB_PROGRAM_FORM_NAME = 64 };
+void cb_program_form_print(char name[CB_PROGRAM_FORM_NAME], const struct cb_program_form *form);
+
 /* Clusters come with sm_90. */
 int cb_program_form_exists(enum cb_form_kind kind, const struct cb_target *target);
 

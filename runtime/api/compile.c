@@ -190,6 +190,7 @@ static int search_pays(const struct cb_request *request) {
 static enum cb_status find_fastest(struct cb_work *work, int *hit) {
   struct cb_options *options = &work->request.options;
   const struct cb_options ready = *options;
+  const struct cb_hash key = work->kept.key;
   struct cb_options usual;
   if (options->search != CB_SEARCH_READY || strcmp(options->recipe, "auto") || !work->kept.cache) return CB_OK;
   cb_options_default(&usual);
@@ -199,7 +200,7 @@ static enum cb_status find_fastest(struct cb_work *work, int *hit) {
   const enum cb_status s = cb_work_get(work, hit);
   if (s || *hit) return s;
   *options = ready;
-  cb_work_key(work);
+  work->kept.key = key;
   return CB_OK;
 }
 

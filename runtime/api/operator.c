@@ -135,8 +135,7 @@ static enum cb_status move_values(struct cb_updater *updater, const struct cb_de
   const size_t bytes = count * cb_type_size(loading->value_type);
   cb_device_ptr values = (cb_device_ptr)(uintptr_t)loading->values, buffer = 0;
   const enum cb_type stored = loading->packer->stored;
-  const int is_widest = stored == CB_F64 || stored == CB_C128;
-  const int may_lose = !is_widest && (stored != loading->value_type || cb_updater_map(updater).lists);
+  const int may_lose = !cb_type_is_widest(stored) && (stored != loading->value_type || cb_updater_map(updater).lists);
   int lost = 0;
   enum cb_status s = CB_OK;
   if (!loading->on_device) {
@@ -177,7 +176,8 @@ static enum cb_status fill_arrays(struct cb_device_packing *packing, const struc
   int lost = 0;
   enum cb_status s = cb_device_packing_indices(packing, loading->pack, diag);
   if (!s) s = cb_device_packing_values(packing, values ? loading->value_type : CB_F64, values, NULL, diag);
-  if (!s) s = cb_device_packing_lost(packing, &lost, diag); /* behind the kernels, in the same stream */
+  if (!s && cb_type_is_widest(matrix_type)) s = cb_device_wait(loading->session->device, "packing", diag);
+  else if (!s) s = cb_device_packing_lost(packing, &lost, diag); /* behind the kernels, in the same stream */
   if (!s) cb_survey_empty(loading->pack->survey);
   return lost ? cb_fail_range(matrix_type, diag) : s;
 }
@@ -193,7 +193,10 @@ static enum cb_status pack_there(struct cb_shared *shared, const struct cb_opera
   if (!s && loading->keep) s = cb_device_packing_prepare(packing, diag);
   if (!s && loading->keep)
     s = cb_updater_create_packing(&shared->updater, packing, device, shared->image.entries, diag);
-  else cb_device_packing_free(packing);
+  else if (!s)
+    cb_device_packing_finish(packing);
+  else
+    cb_device_packing_free(packing);
   shared->info.pack_seconds += cb_seconds() - start;
   return s;
 }

@@ -145,6 +145,7 @@ static void release_parts(struct cb_session *session, int is_there) {
   (entered ? cb_hasher_release : cb_hasher_forget)(&session->hasher);
   (entered ? cb_staging_free : cb_staging_forget)(session->device->staging);
   session->device->staging = NULL;
+  if (entered) cb_memory_trim(session->device);
   if (entered) cb_device_leave(session->device);
 }
 

@@ -21,6 +21,7 @@ struct cbgen_solver {
   struct cb_staged *staged;
   const struct cb_program *several; /* what that runs */
   struct cb_stages_plan plan; /* of that */
+  char form[CB_PROGRAM_FORM_NAME]; /* of one kernel */
   const struct cb_program *program;
   cbgen_solver_options options;
   struct cb_text source;
@@ -275,6 +276,7 @@ static enum cb_status build_form(cbgen_solver *solver, const struct cb_image *im
                                         .form = form,
                                         .shape = shape};
   if (!s) s = cb_solver_load(&solver->solver, &parts, diag);
+  if (!s) cb_program_form_print(solver->form, &form);
   cb_compiled_release(&compiled);
   return s;
 }
@@ -486,6 +488,7 @@ static enum cb_status clone_into(cbgen_solver *clone, const cbgen_solver *solver
     const struct cb_staged_parts parts = staged_parts(clone);
     return cb_staged_clone(&clone->staged, solver->staged, &parts, diag);
   }
+  memcpy(clone->form, solver->form, sizeof clone->form);
   return cb_solver_clone(&clone->solver, solver->solver, clone->op->op, diag);
 }
 
@@ -516,7 +519,7 @@ const char *cbgen_solver_message(const cbgen_solver *solver) { return solver ? s
 const char *cbgen_solver_form(const cbgen_solver *solver) {
   if (!solver) return "";
   if (solver->staged) return cb_staged_is_graph(solver->staged) ? "graph" : "host";
-  return cb_program_form_names[cb_solver_info(solver->solver).form];
+  return solver->form;
 }
 
 const char *cbgen_solver_source(const cbgen_solver *solver, size_t *length) {
@@ -583,17 +586,21 @@ cbgen_status cbgen_solve(cbgen_solver *solver, const void *b, void *x, void *str
   return CBGEN_OK;
 }
 
+/* That of one kernel is there when the kernel has ended, unless the caller has it. */
 static enum cb_status fetch(const cbgen_solver *solver, cbgen_outcome *outcome, struct cb_diag *diag) {
   const struct cb_device *device = solver->op->shared->session->device;
   const struct cb_driver *driver = device->driver;
+  const int is_here = solver->solver && !solver->options.outcome;
   const cb_device_ptr there = solver->options.outcome ? (cb_device_ptr)(uintptr_t)solver->options.outcome
-                              : solver->staged         ? cb_staged_outcome(solver->staged)
-                                                       : cb_solver_outcome(solver->solver);
-  enum cb_status s = cb_device_enter(device, diag);
+                              : is_here               ? 0
+                                                      : cb_staged_outcome(solver->staged);
+  int entered;
+  enum cb_status s = cb_device_enter_once(device, &entered, diag);
   if (s) return s;
   s = cb_driver_check(driver, driver->call.stream_synchronize(solver->stream), diag, "wait for a solution");
-  if (!s) s = cb_device_download(device, outcome, there, sizeof *outcome, "an outcome", diag);
-  cb_device_leave(device);
+  if (!s && is_here) memcpy(outcome, cb_solver_outcome(solver->solver), sizeof *outcome);
+  else if (!s) s = cb_device_download(device, outcome, there, sizeof *outcome, "an outcome", diag);
+  if (entered) cb_device_leave(device);
   return s;
 }
 

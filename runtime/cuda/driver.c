@@ -383,6 +383,16 @@ void cb_device_free(const struct cb_device *device, cb_device_ptr address) {
   if (address && !(device->memory && cb_memory_release(device, address))) device->driver->call.memory_free(address);
 }
 
+enum cb_status cb_device_borrow(const struct cb_device *device, cb_device_ptr *address, size_t bytes, const char *what,
+                                struct cb_diag *diag) {
+  return device->memory ? cb_memory_borrow(device, address, bytes, what, diag)
+                        : cb_device_alloc_plain(device, address, bytes, what, diag);
+}
+
+void cb_device_give_back(const struct cb_device *device, cb_device_ptr address) {
+  if (address && !(device->memory && cb_memory_keep(device, address))) cb_device_free(device, address);
+}
+
 /* The driver's copy from pageable memory may return while the last bytes are still on their way, and streams that do
  * not wait for the default stream would not wait for them. */
 enum cb_status cb_device_copy_in(const struct cb_device *device, cb_device_ptr to, const void *from, size_t bytes,
@@ -399,6 +409,15 @@ enum cb_status cb_device_upload(const struct cb_device *device, cb_device_ptr to
   if (device->staging && cb_staging_wants(device->staging, from, bytes))
     return cb_staging_upload(device->staging, to, from, bytes, what, diag);
   return cb_device_copy_in(device, to, from, bytes, what, diag);
+}
+
+enum cb_status cb_device_upload_later(const struct cb_device *device, cb_device_ptr to, const void *from, size_t bytes,
+                                      const char *what, struct cb_diag *diag) {
+  if (!bytes) return CB_OK;
+  if (device->staging && cb_staging_wants(device->staging, from, bytes))
+    return cb_staging_upload(device->staging, to, from, bytes, what, diag);
+  return cb_driver_check(device->driver, device->driver->call.copy_to_device(to, from, bytes), diag,
+                         "copy '%s' to GPU %d", what, device->ordinal);
 }
 
 enum cb_status cb_device_download(const struct cb_device *device, void *to, cb_device_ptr from, size_t bytes,

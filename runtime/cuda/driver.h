@@ -278,6 +278,11 @@ enum cb_status cb_device_enter_once(const struct cb_device *device, int *entered
 enum cb_status cb_device_alloc(const struct cb_device *device, cb_device_ptr *address, size_t bytes,
                                const char *what, struct cb_diag *diag);
 void cb_device_free(const struct cb_device *device, cb_device_ptr address); /* 0 is accepted */
+/* For a moment: perhaps more than was asked for, and what others had before; each call of the driver's takes 10 to
+ * 40 us. Memory that nothing on the device uses any more may be given back, and freed in any case. */
+enum cb_status cb_device_borrow(const struct cb_device *device, cb_device_ptr *address, size_t bytes, const char *what,
+                                struct cb_diag *diag);
+void cb_device_give_back(const struct cb_device *device, cb_device_ptr address); /* likewise */
 /* The same from the driver, whatever the device's memory is. */
 enum cb_status cb_device_alloc_plain(const struct cb_device *device, cb_device_ptr *address, size_t bytes,
                                      const char *what, struct cb_diag *diag);
@@ -292,6 +297,10 @@ enum cb_status cb_device_copy_in(const struct cb_device *device, cb_device_ptr t
                                  const char *what, struct cb_diag *diag);
 enum cb_status cb_device_upload(const struct cb_device *device, cb_device_ptr to, const void *from,
                                 size_t bytes, const char *what, struct cb_diag *diag);
+/* The source may go at once; the bytes are there for what the default stream does next, and for all once somebody has
+ * waited for that. */
+enum cb_status cb_device_upload_later(const struct cb_device *device, cb_device_ptr to, const void *from, size_t bytes,
+                                      const char *what, struct cb_diag *diag);
 enum cb_status cb_device_download(const struct cb_device *device, void *to, cb_device_ptr from, size_t bytes,
                                   const char *what, struct cb_diag *diag);
 enum cb_status cb_device_fill(const struct cb_device *device, cb_device_ptr to, unsigned char byte,

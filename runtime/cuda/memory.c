@@ -20,6 +20,8 @@ struct cb_memory {
   int64_t limit, taken, marked, most;
   struct block *blocks;
   int64_t count, room;
+  struct block spares[CB_MEMORY_SPARES]; /* the driver's: given back, and nobody's now */
+  int spares_count;
 };
 
 enum cb_status cb_memory_create(struct cb_memory **out, struct cb_diag *diag) {
@@ -148,6 +150,13 @@ static struct block take_out(struct cb_memory *memory, int64_t i) {
   return block;
 }
 
+static int has_spares(struct cb_memory *memory) {
+  pthread_mutex_lock(&memory->lock);
+  const int count = memory->spares_count;
+  pthread_mutex_unlock(&memory->lock);
+  return count > 0;
+}
+
 enum cb_status cb_memory_alloc(const struct cb_device *device, cb_device_ptr *address, size_t bytes, const char *what,
                                struct cb_diag *diag) {
   struct cb_memory *memory = device->memory;
@@ -159,6 +168,11 @@ enum cb_status cb_memory_alloc(const struct cb_device *device, cb_device_ptr *ad
   pthread_mutex_unlock(&memory->lock);
   if (s) return s;
   s = allocate(device, &source, address, bytes, what, diag);
+  if (s == CB_ERR_MEMORY && has_spares(memory)) {
+    cb_memory_trim(device);
+    if (diag) *diag->message = 0;
+    s = allocate(device, &source, address, bytes, what, diag);
+  }
   if (s && *address) release(device, &(struct block){*address, bytes, source});
   pthread_mutex_lock(&memory->lock);
   const int64_t own = find(memory, 0, bytes);
@@ -178,4 +192,71 @@ int cb_memory_release(const struct cb_device *device, cb_device_ptr address) {
   pthread_mutex_unlock(&memory->lock);
   if (i >= 0) release(device, &block);
   return i >= 0;
+}
+
+/* ---- spares */
+
+enum { LEAST_SPARE = 1 << 19, MOST_SPARE = 1 << 22 }; /* bytes; in between powers of two */
+
+static size_t spare_bytes(size_t bytes) {
+  size_t room = LEAST_SPARE;
+  while (room < bytes && room < MOST_SPARE) room *= 2;
+  return room < bytes ? bytes : room;
+}
+
+static int may_spare(const struct cb_memory *memory) {
+  return !memory->limit && !memory->source.allocate;
+}
+
+/* The smallest that is large enough; -1: none. */
+static int fitting_spare(const struct cb_memory *memory, size_t bytes) {
+  int best = -1;
+  for (int i = 0; i < memory->spares_count; i++) {
+    const size_t room = memory->spares[i].bytes;
+    if (room >= bytes && (best < 0 || room < memory->spares[best].bytes)) best = i;
+  }
+  return best;
+}
+
+/* Whether there was one. */
+static int take_spare(struct cb_memory *memory, const struct cb_device *device, cb_device_ptr *address, size_t bytes) {
+  const int spare = may_spare(memory) ? fitting_spare(memory, bytes) : -1;
+  if (spare < 0 || reserve(memory, device, memory->spares[spare].bytes, "", NULL)) return 0;
+  *address = memory->blocks[memory->count - 1].address = memory->spares[spare].address;
+  memory->spares[spare] = memory->spares[--memory->spares_count];
+  return 1;
+}
+
+enum cb_status cb_memory_borrow(const struct cb_device *device, cb_device_ptr *address, size_t bytes, const char *what,
+                                struct cb_diag *diag) {
+  struct cb_memory *memory = device->memory;
+  pthread_mutex_lock(&memory->lock);
+  const int found = take_spare(memory, device, address, bytes), rounds = may_spare(memory);
+  pthread_mutex_unlock(&memory->lock);
+  if (found || (rounds && !cb_memory_alloc(device, address, spare_bytes(bytes), what, NULL))) return CB_OK;
+  return cb_memory_alloc(device, address, bytes, what, diag);
+}
+
+int cb_memory_keep(const struct cb_device *device, cb_device_ptr address) {
+  struct cb_memory *memory = device->memory;
+  pthread_mutex_lock(&memory->lock);
+  const int64_t i = find(memory, address, 0);
+  const int keeps = i >= 0 && may_spare(memory) && !memory->blocks[i].source.allocate &&
+                    memory->blocks[i].bytes >= LEAST_SPARE && memory->blocks[i].bytes <= MOST_SPARE &&
+                    memory->spares_count < CB_MEMORY_SPARES;
+  if (keeps) memory->spares[memory->spares_count++] = take_out(memory, i);
+  pthread_mutex_unlock(&memory->lock);
+  return keeps;
+}
+
+void cb_memory_trim(const struct cb_device *device) {
+  struct cb_memory *memory = device->memory;
+  struct block spares[CB_MEMORY_SPARES];
+  if (!memory) return;
+  pthread_mutex_lock(&memory->lock);
+  const int count = memory->spares_count;
+  memcpy(spares, memory->spares, sizeof spares);
+  memory->spares_count = 0;
+  pthread_mutex_unlock(&memory->lock);
+  for (int i = 0; i < count; i++) release(device, &spares[i]);
 }

@@ -83,7 +83,7 @@ static enum cb_status put_bytes(struct writer *writer, const void *from, int64_t
   const cb_device_ptr at = *place = writer->at;
   writer->at += (cb_device_ptr)cb_round_up(bytes, CB_BLOB_ALIGN);
   if (!from) return CB_OK;
-  if (!writer->gathered) return cb_device_upload(writer->device, at, from, (size_t)bytes, "the plan's lists", diag);
+  if (!writer->gathered) return cb_device_upload_later(writer->device, at, from, (size_t)bytes, "the plan's lists", diag);
   memcpy(writer->gathered + (at - writer->begin), from, (size_t)bytes);
   return CB_OK;
 }
@@ -144,14 +144,15 @@ static enum cb_status put_regions(struct cb_device_packing *packing, const struc
   enum { SMALL = 1 << 18 }; /* bytes that are as fast to copy on the host as one upload is to start */
   int64_t bytes = CB_BLOB_ALIGN;
   for (int r = 0; r < packing->count; r++) bytes += lists_bytes(&source->lists->regions[r].lists);
-  enum cb_status s = cb_device_alloc(packing->device, &packing->lists, (size_t)bytes, "the plan's lists", diag);
+  enum cb_status s = (source->survey->keeps ? cb_device_alloc : cb_device_borrow)(
+      packing->device, &packing->lists, (size_t)bytes, "the plan's lists", diag);
   struct writer writer = {.device = packing->device, .at = packing->lists, .begin = packing->lists};
   packing->bytes += bytes;
   if (!s && bytes <= SMALL) writer.gathered = cb_calloc((size_t)bytes, 1);
   if (!s && bytes <= SMALL && !writer.gathered) s = cb_fail_memory(diag, "the plan's lists", (uint64_t)bytes);
   if (!s) s = write_regions(packing, source, arrays, &writer, diag);
   if (!s && writer.gathered)
-    s = cb_device_upload(packing->device, packing->lists, writer.gathered, (size_t)bytes, "the plan's lists", diag);
+    s = cb_device_upload_later(packing->device, packing->lists, writer.gathered, (size_t)bytes, "the plan's lists", diag);
   cb_free(writer.gathered);
   return s;
 }
@@ -218,6 +219,13 @@ void cb_device_packing_free(struct cb_device_packing *packing) {
     cb_device_free(packing->device, packing->starts.wide);
     cb_device_free(packing->device, packing->lists);
   }
+  cb_device_packing_forget(packing);
+}
+
+void cb_device_packing_finish(struct cb_device_packing *packing) {
+  cb_device_give_back(packing->device, packing->starts.narrow);
+  cb_device_give_back(packing->device, packing->starts.wide);
+  cb_device_give_back(packing->device, packing->lists);
   cb_device_packing_forget(packing);
 }
 

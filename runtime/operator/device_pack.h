@@ -34,6 +34,8 @@ enum cb_status cb_device_packing_create(struct cb_device_packing **packing, cons
 enum cb_status cb_device_packing_copy(struct cb_device_packing **copy, const struct cb_device_packing *packing,
                                       const cb_device_ptr *arrays, struct cb_diag *diag);
 void cb_device_packing_free(struct cb_device_packing *packing); /* NULL is accepted */
+/* Instead, when its kernels have been waited for; not of a copy. */
+void cb_device_packing_finish(struct cb_device_packing *packing);
 /* Instead, when the context is gone, and with it what lay on the device. */
 void cb_device_packing_forget(struct cb_device_packing *packing);
 

@@ -16,6 +16,7 @@
 enum { COLUMNS = 0, ROWS = 2, FETCH = 6 }; /* kernels of the set: the first of each kind */
 enum { CHUNK = 4096, WARP = 32 };          /* nonzeros of a warp, as the template has it */
 enum { SEGMENTS = 64, SEGMENT_LOG2 = 31 };
+enum { PINNED_ALIGN = 64 };
 
 struct findings { /* as the template has it */
   uint32_t unfit, pad, falls[SEGMENTS], begins[SEGMENTS];
@@ -93,18 +94,46 @@ static enum cb_status judge(const struct findings *findings, struct cb_diag *dia
   return CB_OK;
 }
 
+/* One copy to pinned bytes, from place *at on, if there is room. Returns its length; 0: there is none. */
+static size_t bring_later(const struct cb_survey *survey, size_t *at, cb_device_ptr from, size_t bytes,
+                          cb_cu_result *result) {
+  const size_t place = (size_t)cb_round_up((int64_t)*at, PINNED_ALIGN);
+  unsigned char *pinned = survey->finder.pinned;
+  if (!pinned || *result || place + bytes > survey->finder.pinned_bytes) return 0;
+  *result = survey->kernels->device->driver->call.copy_to_host_async(pinned + place, from, bytes, NULL);
+  *at = place + bytes;
+  return *result ? 0 : bytes;
+}
+
+/* The findings; and if the matrix is to come to the host, with the same wait row pointers and columns, which are of no
+ * use where it is unfit. */
+static enum cb_status bring(struct cb_survey *survey, struct findings *findings, int is_near, struct cb_diag *diag) {
+  const struct cb_view *view = &survey->view;
+  const struct cb_device *device = survey->kernels->device;
+  const size_t rows = (size_t)(view->rows + 1) * (survey->wide ? 8 : 4);
+  cb_cu_result result = CB_CU_SUCCESS;
+  size_t at = 0;
+  if (!is_near || !bring_later(survey, &at, survey->scratch, sizeof *findings, &result))
+    return cb_device_download(device, findings, survey->scratch, sizeof *findings, "the survey", diag);
+  survey->row_bytes = bring_later(survey, &at, survey->starts, rows, &result);
+  if (survey->row_bytes && !view->col_wide)
+    survey->column_bytes = bring_later(survey, &at, address(view->col_idx), (size_t)view->nnz * 4, &result);
+  if (!result) result = device->driver->call.stream_synchronize(NULL);
+  memcpy(findings, survey->finder.pinned, sizeof *findings);
+  return cb_driver_check(device->driver, result, diag, "copy 'the survey' from GPU %d", device->ordinal);
+}
+
 /* Runs the kernels; what they write is in `scratch`: findings, then ends of rows. */
-static enum cb_status look(const struct cb_survey *survey, cb_device_ptr scratch, struct findings *findings,
-                           struct cb_diag *diag) {
+static enum cb_status look(const struct cb_survey *survey, cb_device_ptr scratch, struct cb_diag *diag) {
   const struct cb_device *device = survey->kernels->device;
   const struct cb_driver *driver = device->driver;
   struct CUstream_st *stream = survey->view.stream;
-  enum cb_status s = cb_driver_check(driver, driver->call.fill_bytes_async(scratch, 0, sizeof *findings, stream), diag,
-                                     "clear the survey on GPU %d", device->ordinal);
+  const cb_cu_result result = driver->call.fill_bytes_async(scratch, 0, sizeof(struct findings), stream);
+  enum cb_status s = cb_driver_check(driver, result, diag, "clear the survey on GPU %d", device->ordinal);
   if (!s) s = survey_columns(survey, scratch, diag);
-  if (!s) s = survey_rows(survey, scratch + sizeof *findings, scratch, diag);
+  if (!s) s = survey_rows(survey, scratch + sizeof(struct findings), scratch, diag);
   if (!s && stream) s = cb_driver_check(driver, driver->call.stream_synchronize(stream), diag, "survey the matrix");
-  return s ? s : cb_device_download(device, findings, scratch, sizeof *findings, "the survey", diag);
+  return s;
 }
 
 /* ---- columns that analysis asks for */
@@ -115,10 +144,10 @@ enum cb_status cb_survey_take_work(struct cb_survey *survey, cb_device_ptr *work
   const struct cb_device *device = survey->kernels->device;
   if (bytes > survey->work_bytes) {
     const size_t room = bytes > LEAST ? bytes : LEAST;
-    cb_device_free(device, survey->work);
+    cb_device_give_back(device, survey->work); /* what was there has been downloaded */
     survey->work = 0;
     survey->work_bytes = 0;
-    const enum cb_status s = cb_device_alloc(device, &survey->work, room, "the survey", diag);
+    const enum cb_status s = cb_device_borrow(device, &survey->work, room, "the survey", diag);
     if (s) return s;
     survey->work_bytes = room;
   }
@@ -320,13 +349,22 @@ static enum cb_status count_tiles(void *user, const struct cb_tile_size *size, i
 
 /* ---- rows, and the whole */
 
+static const unsigned char *pinned_rows(const struct cb_survey *survey) {
+  return (const unsigned char *)survey->finder.pinned + cb_round_up(sizeof(struct findings), PINNED_ALIGN);
+}
+
+static const unsigned char *pinned_columns(const struct cb_survey *survey) {
+  return pinned_rows(survey) + cb_round_up((int64_t)survey->row_bytes, PINNED_ALIGN);
+}
+
 static enum cb_status bring_rows(struct cb_survey *survey, struct cb_diag *diag) {
   struct cb_csr *csr = survey->csr;
   const size_t bytes = (size_t)(csr->rows + 1) * (survey->wide ? 8 : 4);
   void *rows = cb_alloc(bytes, 1);
   if (!rows) return cb_fail_memory(diag, "row pointers", bytes);
-  const enum cb_status s =
-      cb_device_download(survey->kernels->device, rows, survey->starts, bytes, "row pointers", diag);
+  enum cb_status s = CB_OK;
+  if (survey->row_bytes) memcpy(rows, pinned_rows(survey), bytes);
+  else s = cb_device_download(survey->kernels->device, rows, survey->starts, bytes, "row pointers", diag);
   if (s) cb_free(rows);
   else csr->row_ptr = rows;
   return s;
@@ -372,7 +410,9 @@ static enum cb_status bring_columns(struct cb_survey *survey, struct cb_diag *di
   int32_t *columns = cb_alloc(count + 1, sizeof *columns);
   void *given = view->col_wide ? cb_alloc(bytes + 1, 1) : columns;
   enum cb_status s = columns && given ? CB_OK : cb_fail_memory(diag, "columns", bytes);
-  if (!s) s = cb_device_download(survey->kernels->device, given, address(view->col_idx), bytes, "columns", diag);
+  if (!s && survey->column_bytes) memcpy(given, pinned_columns(survey), bytes);
+  else if (!s)
+    s = cb_device_download(survey->kernels->device, given, address(view->col_idx), bytes, "columns", diag);
   if (!s && (view->base || view->col_wide)) count_from_zero(columns, given, view);
   if (given != columns) cb_free(given);
   survey->near.col_idx = columns;
@@ -435,11 +475,12 @@ static void answer_of_rows(struct cb_survey *survey) {
 }
 
 enum cb_status cb_survey_run(struct cb_survey *survey, struct cb_csr *csr, const struct cb_kernel_finder *finder,
-                             const struct cb_view *view, int64_t near, struct cb_diag *diag) {
+                             const struct cb_view *view, int64_t near, int keeps, struct cb_diag *diag) {
   const size_t starts = (size_t)(view->rows + 1) * (view->nnz > INT32_MAX ? 8 : 4),
                scratch = sizeof(struct findings) + 2 * (size_t)view->rows * sizeof(int32_t);
+  const int is_near = view->nnz <= near && view->rows <= near;
   struct findings findings;
-  *survey = (struct cb_survey){.finder = *finder, .view = *view, .wide = view->nnz > INT32_MAX};
+  *survey = (struct cb_survey){.finder = *finder, .view = *view, .wide = view->nnz > INT32_MAX, .keeps = keeps};
   *csr = (struct cb_csr){0};
   if (view->nnz >> SEGMENT_LOG2 >= SEGMENTS)
     return cb_fail(diag, CB_ERR_UNSUPPORTED, "it has %lld nonzeros", (long long)view->nnz);
@@ -447,32 +488,36 @@ enum cb_status cb_survey_run(struct cb_survey *survey, struct cb_csr *csr, const
   if (s) return s;
   const struct cb_device *device = survey->kernels->device;
   s = copy_view(survey, diag);
-  if (!s) s = cb_device_alloc(device, &survey->starts, starts, "row pointers", diag);
-  if (!s) s = cb_device_alloc(device, &survey->scratch, scratch, "the survey", diag);
-  if (!s) s = look(survey, survey->scratch, &findings, diag);
+  if (!s) s = (keeps ? cb_device_alloc : cb_device_borrow)(device, &survey->starts, starts, "row pointers", diag);
+  if (!s) s = cb_device_borrow(device, &survey->scratch, scratch, "the survey", diag);
+  if (!s) s = look(survey, survey->scratch, diag);
+  if (!s) s = bring(survey, &findings, is_near, diag);
   if (!s) s = judge(&findings, diag);
   if (s) return s;
   make_csr(survey, csr);
-  if (view->nnz <= near && view->rows <= near) return bring_all(survey, diag);
+  if (is_near) return bring_all(survey, diag);
   answer_of_rows(survey);
   return CB_OK;
 }
 
-void cb_survey_empty(struct cb_survey *survey) {
+/* `give`: cb_device_give_back, or cb_device_free, which waits for what may still use the memory. */
+static void empty(struct cb_survey *survey, void (*give)(const struct cb_device *device, cb_device_ptr address)) {
   const struct cb_device *device = survey->kernels->device;
   cb_device_ptr *const blocks[] = {&survey->copies[0], &survey->copies[1], &survey->copies[2],
                                    &survey->starts,    &survey->scratch,   &survey->work};
   for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
-    cb_device_free(device, *blocks[i]);
+    give(device, *blocks[i]);
     *blocks[i] = 0;
   }
   survey->work_bytes = 0;
   while (survey->lists_count) cb_device_free(device, survey->lists[--survey->lists_count]);
 }
 
+void cb_survey_empty(struct cb_survey *survey) { empty(survey, cb_device_give_back); }
+
 void cb_survey_release(struct cb_survey *survey) {
   if (!survey->kernels) return;
-  cb_survey_empty(survey);
+  empty(survey, cb_device_free);
   cb_survey_forget(survey);
 }
 

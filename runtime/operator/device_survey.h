@@ -15,6 +15,8 @@
 struct cb_kernel_finder {
   enum cb_status (*find)(void *user, const char *set, const struct cb_kernels **kernels, struct cb_diag *diag);
   void *user;
+  void *pinned; /* bytes on the host that the driver writes to at once; NULL: there are none */
+  size_t pinned_bytes;
 };
 
 /* Must stay where it is while something plans for its matrix. */
@@ -30,6 +32,8 @@ struct cb_survey {
   size_t work_bytes;
   cb_device_ptr *lists; /* that it keeps (device_rows.h) */
   int lists_count;
+  size_t row_bytes, column_bytes;   /* that came to the finder's pinned bytes behind the findings; 0: they did not */
+  int keeps;                        /* row pointers and the plan's lists stay there for new values */
   int32_t *ends;                    /* all first columns, then all last ones */
   struct cb_csr near;               /* of a matrix that has few nonzeros: all of it on the host; row_ptr is csr's */
   struct cb_csr *csr;               /* that it made */
@@ -39,10 +43,11 @@ struct cb_survey {
 /* Looks at `view`, a matrix in CSR, which is copied to the device if it is on the host, and makes a matrix of it whose
  * columns are remote: they are the survey's. Both stay where they are until they are released. The device's context
  * must be current. CB_ERR_UNSUPPORTED: it is not canonical, or none at all, so that the host must look at it. Release
- * both in any case. A matrix of up to `near` rows and nonzeros comes to the host as a whole. */
+ * both in any case. A matrix of up to `near` rows and nonzeros comes to the host as a whole. `keeps`: what packing
+ * keeps for new values will stay; else memory that is there for a moment will do. */
 enum { CB_SURVEY_NEAR = 1 << 18 };
 enum cb_status cb_survey_run(struct cb_survey *survey, struct cb_csr *csr, const struct cb_kernel_finder *finder,
-                             const struct cb_view *view, int64_t near, struct cb_diag *diag);
+                             const struct cb_view *view, int64_t near, int keeps, struct cb_diag *diag);
 /* Where the first columns of all rows lie, and behind them the last ones: of a row without nonzeros, anything. */
 cb_device_ptr cb_survey_ends(const struct cb_survey *survey);
 
@@ -58,9 +63,10 @@ static inline struct cb_row_starts cb_survey_starts(const struct cb_survey *surv
 enum cb_status cb_survey_open(const struct cb_survey *survey, const char *set, const struct cb_kernels **kernels,
                               struct cb_diag *diag);
 
-/* With the context current. Gives back what lies on the device, once nothing is asked any more. */
+/* With the context current. Gives back what lies on the device, once nothing is asked any more and all kernels that
+ * were launched have been waited for. */
 void cb_survey_empty(struct cb_survey *survey);
-/* Likewise. */
+/* Likewise, whatever the device does. */
 void cb_survey_release(struct cb_survey *survey);
 /* Instead, when the context is gone, and with it what lay on the device. */
 void cb_survey_forget(struct cb_survey *survey);

@@ -108,14 +108,14 @@ static int follows(const struct cb_image *image, const struct cb_image_array *ar
 }
 
 /* Arrays first … end - 1, of which each but the first follows the one before: all contents at once, so that no copy
- * waits for the end of another, and nothing of a cache's entry is read twice. Padding is there once somebody has waited
+ * waits for the end of another, and nothing of a cache's entry is read twice. All is there once somebody has waited
  * for the default stream. */
 static enum cb_status fill_arrays(struct loaded *loaded, const struct cb_image *image, int first, int end,
                                   struct cb_diag *diag) {
   const struct cb_image_array *array = &image->arrays[first], *last = &image->arrays[end - 1];
   const size_t bytes = (size_t)(last->offset + last->bytes - array->offset);
   const cb_device_ptr there = loaded->arrays[first];
-  return array->contents ? cb_device_upload(loaded->device, there, array->contents, bytes, "arrays", diag)
+  return array->contents ? cb_device_upload_later(loaded->device, there, array->contents, bytes, "arrays", diag)
                          : cb_device_fill_later(loaded->device, there, padding_of(image, array), bytes, diag);
 }
 

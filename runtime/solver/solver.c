@@ -35,8 +35,8 @@ struct cb_solver {
   int groups_count;
   int group_starts[MOST_GROUPS + 1]; /* in the kernel's pointers */
   int64_t vector_bytes, basis_bytes;
-  cb_device_ptr memory;              /* vectors, board, words of meetings, outcome */
-  cb_device_ptr outcome;
+  cb_device_ptr memory;              /* vectors, board, words of meetings */
+  struct cb_program_outcome *outcome; /* pinned memory: the kernel writes it where the host reads it */
   cb_device_ptr vectors[MOST_VECTORS + OTHER_POINTERS]; /* the kernel's struct Pointers; those given are set by a run */
   int given_count, vectors_count;
   struct cb_solver_info info;
@@ -175,13 +175,25 @@ static void note_sizes(struct cb_solver *solver, const struct cb_solver_parts *p
     solver->basis_bytes = padded((parts->sizes.restart + 1) * cb_program_stride(image->rows) * size);
 }
 
-/* One allocation: own vectors, the board, words of meetings, and the outcome. */
+static enum cb_status allocate_outcome(struct cb_solver *solver, struct cb_diag *diag) {
+  const struct cb_driver *driver = solver->device->driver;
+  void *pinned = NULL;
+  const enum cb_status s = cb_driver_check(driver, driver->call.host_alloc(&pinned, sizeof *solver->outcome, 0), diag,
+                                           "allocate %zu bytes of pinned memory", sizeof *solver->outcome);
+  if (s) return s;
+  solver->outcome = pinned;
+  *solver->outcome = (struct cb_program_outcome){0};
+  return CB_OK;
+}
+
+/* On the device, one allocation: own vectors, the board, and words of meetings. */
 static enum cb_status allocate(struct cb_solver *solver, const struct cb_operator *op, struct cb_diag *diag) {
   const int work = cb_program_count(solver->program->work), given = cb_program_count(solver->program->given);
   const int64_t board = padded((int64_t)CB_PROGRAM_BOARD * solver->blocks);
-  const int64_t bytes = work * solver->vector_bytes + solver->basis_bytes + board + 2 * ALIGN;
+  const int64_t bytes = work * solver->vector_bytes + solver->basis_bytes + board + ALIGN;
   enum cb_status s = cb_device_alloc(solver->device, &solver->memory, (size_t)bytes, "a solver's vectors", diag);
   if (!s) s = cb_device_fill(solver->device, solver->memory, 0, (size_t)bytes, diag);
+  if (!s) s = allocate_outcome(solver, diag);
   if (s) return s;
   cb_device_ptr at = solver->memory, *to = solver->vectors + given;
   for (int i = 0; i < work; i++, at += (cb_device_ptr)solver->vector_bytes) *to++ = at;
@@ -190,7 +202,6 @@ static enum cb_status allocate(struct cb_solver *solver, const struct cb_operato
   *to++ = at;
   at += (cb_device_ptr)board;
   *to++ = at;
-  solver->outcome = at + ALIGN;
   solver->given_count = given;
   solver->vectors_count = given + work + (solver->basis_bytes > 0) + OTHER_POINTERS;
   cb_device_ptr *const carry = &solver->vectors[solver->vectors_count - 2];
@@ -249,6 +260,7 @@ enum cb_status cb_solver_clone(struct cb_solver **out, const struct cb_solver *s
   if (!clone) return cb_fail_memory(diag, "a solver", sizeof *clone);
   *clone = *solver;
   clone->memory = 0;
+  clone->outcome = NULL;
   atomic_fetch_add(&clone->kernel->handles, 1);
   enum cb_status s = cb_device_enter(clone->device, diag);
   if (!s) {
@@ -267,6 +279,7 @@ void cb_solver_free(struct cb_solver *solver) {
   const int is_last = kernel && atomic_fetch_sub(&kernel->handles, 1) == 1;
   if (solver->device && !cb_device_enter(solver->device, NULL)) {
     cb_device_free(solver->device, solver->memory);
+    if (solver->outcome) solver->device->driver->call.host_free(solver->outcome);
     if (is_last && kernel->module) solver->device->driver->call.module_unload(kernel->module);
     cb_device_leave(solver->device);
   }
@@ -277,7 +290,7 @@ void cb_solver_free(struct cb_solver *solver) {
   cb_free(solver);
 }
 
-cb_device_ptr cb_solver_outcome(const struct cb_solver *solver) { return solver->outcome; }
+const struct cb_program_outcome *cb_solver_outcome(const struct cb_solver *solver) { return solver->outcome; }
 struct cb_solver_info cb_solver_info(const struct cb_solver *solver) { return solver->info; }
 
 /* ---- running */
@@ -294,7 +307,7 @@ enum cb_status cb_solver_run(const struct cb_solver *solver, const struct cb_sol
   int count = 0, most = solve->most, blocks = (int)solver->blocks;
   memcpy(vectors, solver->vectors, sizeof vectors);
   memcpy(vectors, solve->given, (size_t)solver->given_count * sizeof *vectors);
-  vectors[solver->vectors_count - 4] = solve->outcome ? solve->outcome : solver->outcome;
+  vectors[solver->vectors_count - 4] = solve->outcome ? solve->outcome : (cb_device_ptr)(uintptr_t)solver->outcome;
   vectors[solver->vectors_count - 3] = solve->history;
   for (int g = 0; g < solver->groups_count; g++)
     parameters[count++] = &solver->kernel->pointers[solver->group_starts[g]];

@@ -80,9 +80,10 @@ struct cb_solve {
 /* With the device's context current. One at a time. */
 enum cb_status cb_solver_run(const struct cb_solver *solver, const struct cb_solve *solve, struct cb_diag *diag);
 
-/* Where the solver's own outcome lies; its thread blocks; bytes that it has allocated; registers and spilled bytes of a
- * thread. */
-cb_device_ptr cb_solver_outcome(const struct cb_solver *solver);
+/* The solver's own outcome, in memory of the host: there once the kernel has ended. */
+const struct cb_program_outcome *cb_solver_outcome(const struct cb_solver *solver);
+
+/* Its thread blocks; bytes of the device that it has allocated; registers and spilled bytes of a thread. */
 struct cb_solver_info {
   enum cb_form_kind form;
   int blocks, threads, registers, local_bytes;

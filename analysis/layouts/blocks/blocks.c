@@ -92,7 +92,7 @@ static int64_t blocks_if_full(const struct cb_csr *csr, struct cb_tile_size size
   enum { STRIDE = 16, ENOUGH = 8 };
   const int64_t rows = cb_tile_rows(csr, size);
   const int large = rows >= CB_TILE_CHUNK * STRIDE * ENOUGH;
-  const struct cb_tile_census census = cb_tiles_count(csr, size, percent, large ? STRIDE : 1, NULL);
+  const struct cb_tile_census census = cb_tiles_count(csr, size, 0, large ? STRIDE : 1, NULL);
   if (!is_full(&census, size, percent)) return -1;
   return large && census.nonzeros ? cb_proportion(csr->nnz, census.tiles, census.nonzeros) : census.tiles;
 }

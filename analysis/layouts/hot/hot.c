@@ -7,8 +7,9 @@
  * more than `segment` nonzeros are cut into segments that a slice each takes. A slice stores its hot nonzeros and its
  * cold ones apart, each with steps of their own: the hot with the place of their column among the hot (16 bits), the
  * cold with the column. Rows are ordered by what they hold of both, so slots stay empty only where a row ends; lanes
- * never go there, so neither NaN nor Inf in x reaches a row through padding. Slices are distributed to warps from the
- * heaviest to the lightest, back and forth.
+ * never go there, so neither NaN nor Inf in x reaches a row through padding. Slices are dealt to warps by their cost
+ * (hot_deal.h), and segments of a row to one thread block: their sums meet in shared memory, in its end. Rows that are
+ * too long for that are carried.
  *
  * A hot column saves a gather for each of its nonzeros and costs each thread block a copy. With `gather` a launch of
  * its own lays the entries side by side first, and thread blocks copy them as a stream: four f64 to a sector. Where all
@@ -30,6 +31,7 @@
 #include "analysis/cost_figures.h"
 #include "analysis/gathered.h"
 #include "analysis/layouts/hot/hot_columns.h"
+#include "analysis/layouts/hot/hot_deal.h"
 #include "analysis/ordering.h"
 #include "analysis/slices.h"
 
@@ -63,12 +65,14 @@ struct state {
   int64_t hot_nonzeros;
   /* slices */
   int64_t aim, segment;
-  int64_t slices, split_slices; /* the split ones come first: one segment each */
+  int64_t slices, segments; /* slices of whole rows, and of one segment each */
   struct cb_slices by_slice;
-  int32_t *row; /* by local row; that behind the last: none */
+  int32_t *row; /* by local row, of which segments are the first; that behind the last: none */
   int64_t local_rows;
-  uint32_t *segment_number;   /* by split slice: which of its row */
-  int64_t *first_step[KINDS]; /* steps before a slice; slices + 1 */
+  uint32_t *segment_number; /* by segment: which of its row */
+  uint32_t *slice_of;       /* by segment */
+  struct cb_hot_deal deal;
+  int64_t *first_step[KINDS]; /* steps before a slice */
   int64_t slots[KINDS];       /* hot slots lie in front of cold ones */
   uint32_t *where;            /* by row, for packing on the device: LANES times its first slice, and its number there */
 };
@@ -159,7 +163,7 @@ static void add_segments(struct state *state, const int32_t *cut, int64_t count)
       cb_slices_set(&state->by_slice, state->slices++, CB_LANES_LOG2, state->local_rows);
       state->row[state->local_rows++] = cut[i];
     }
-  state->split_slices = state->slices;
+  state->segments = state->slices;
 }
 
 /* The other rows, `count` of them, stand behind the segments, sorted by key: lanes by the first row of each slice. What
@@ -211,15 +215,19 @@ static int cut_slices(struct state *state) {
   return good;
 }
 
+static int is_segment(const struct state *state, int64_t slice) {
+  return (int64_t)state->by_slice.first_local_row[slice] < state->segments;
+}
+
 /* What the local row `in_slice` of a slice holds. */
 static struct share local_row_share(const struct state *state, int64_t slice, int64_t in_slice) {
   const int64_t row = state->row[state->by_slice.first_local_row[slice] + in_slice];
   if (row == state->csr->rows) return (struct share){{0, 0}};
   struct share share = row_share(state, row);
-  if (slice >= state->split_slices) return share;
+  if (!is_segment(state, slice)) return share;
   const struct share chunk = chunk_of(state, row);
   for (enum kind kind = HOT; kind < KINDS; kind++) {
-    const int64_t before = state->segment_number[slice] * chunk.of[kind];
+    const int64_t before = state->segment_number[state->by_slice.first_local_row[slice]] * chunk.of[kind];
     share.of[kind] = cb_smaller(cb_larger(share.of[kind] - before, 0), chunk.of[kind]);
   }
   return share;
@@ -236,63 +244,86 @@ static struct share slice_steps(const struct state *state, int64_t slice) {
   return steps;
 }
 
-/* ---- distribution: needs slices; orders those of whole rows and adds the steps before each */
+/* ---- dealing: needs slices; puts them and segments in their order, and adds the steps before each */
 
-enum { WEIGHTS = 4 * STEP_KEYS };
-
-/* Where the slice of a rank goes: warps take every `warps`-th, so the order turns in every other round. */
-static int64_t slice_of_rank(const struct state *state, int64_t rank) {
-  const int64_t warps = state->blocks * state->threads / LANES, begin = rank - rank % warps;
-  if (rank / warps % 2 == 0 || begin < state->split_slices || begin + warps > state->slices) return rank;
-  return begin + warps - 1 - rank % warps;
+/* In half steps. A cold step costs more than a hot one, and a slice has a beginning and an end. */
+static uint8_t slice_cost(const struct state *state, int64_t slice) {
+  enum { HOT_STEP = 2, COLD_STEP = 3, SLICE = 6 };
+  const struct share steps = slice_steps(state, slice);
+  return (uint8_t)cb_smaller(SLICE + HOT_STEP * steps.of[HOT] + COLD_STEP * steps.of[COLD], CB_HOT_COSTS - 1);
 }
 
-/* Heaviest first: order[rank] is the slice of a rank, counted from the first whole one. */
-static int rank_slices(const struct state *state, int32_t *order, uint32_t *key, int64_t count) {
-#pragma omp parallel for schedule(static)
-  for (int64_t i = 0; i < count; i++) {
-    const struct share steps = slice_steps(state, state->split_slices + i);
-    key[i] = (uint32_t)(WEIGHTS - 1 - cb_smaller(steps.of[HOT] + 2 * steps.of[COLD], WEIGHTS - 1));
+/* Segments get new numbers, slices new places. */
+static int reorder(struct state *state, struct cb_arena *scratch) {
+  const struct cb_hot_deal *deal = &state->deal;
+  const size_t slices = (size_t)state->slices, segments = (size_t)state->segments;
+  const unsigned char *log2 = cb_arena_copy(scratch, state->by_slice.lanes_log2, slices, 1);
+  const uint32_t *local_row = cb_arena_copy(scratch, state->by_slice.first_local_row, slices, sizeof *local_row);
+  const uint32_t *segment_number = cb_arena_copy(scratch, state->segment_number, segments, sizeof *segment_number);
+  const int32_t *row = cb_arena_copy(scratch, state->row, segments, sizeof *row);
+  uint32_t *number = cb_arena_alloc(scratch, segments, sizeof *number);
+  state->slice_of = cb_arena_alloc(&state->arena, segments, sizeof *state->slice_of);
+  if (scratch->failed || state->arena.failed) return 0;
+  for (int64_t segment = 0; segment < state->segments; segment++) {
+    const int32_t before = deal->segment[segment];
+    number[before] = (uint32_t)segment;
+    state->row[segment] = row[before];
+    state->segment_number[segment] = segment_number[before];
   }
-  return cb_sort_by_key(order, key, count, WEIGHTS) >= 0;
+#pragma omp parallel for schedule(static)
+  for (int64_t place = 0; place < state->slices; place++) {
+    const int32_t slice = deal->slice[place];
+    const int is_segment = slice < state->segments;
+    cb_slices_set(&state->by_slice, place, log2[slice], is_segment ? number[slice] : local_row[slice]);
+    if (is_segment) state->slice_of[number[slice]] = (uint32_t)place;
+  }
+  return 1;
 }
 
-static int distribute_slices(struct state *state) {
-  const int64_t first = state->split_slices, whole = state->slices - first;
-  const size_t slices = (size_t)state->slices;
+static int deal_slices(struct state *state) {
   struct cb_arena scratch = {0};
-  const unsigned char *log2 = cb_arena_copy(&scratch, state->by_slice.lanes_log2, slices, 1);
-  const uint32_t *local_row = cb_arena_copy(&scratch, state->by_slice.first_local_row, slices, sizeof *local_row);
-  uint32_t *key = cb_arena_alloc(&scratch, (size_t)whole, sizeof *key);
-  int32_t *order = cb_arena_alloc(&scratch, (size_t)whole, sizeof *order);
-  const int good = !scratch.failed && rank_slices(state, order, key, whole);
+  uint8_t *cost = cb_arena_alloc(&scratch, (size_t)state->slices, sizeof *cost);
 #pragma omp parallel for schedule(static)
-  for (int64_t i = 0; i < (good ? whole : 0); i++) {
-    const int64_t at = slice_of_rank(state, first + i);
-    cb_slices_set(&state->by_slice, at, log2[first + order[i]], local_row[first + order[i]]);
-  }
+  for (int64_t slice = 0; slice < (cost ? state->slices : 0); slice++) cost[slice] = slice_cost(state, slice);
+  const struct cb_hot_slices slices = {.count = state->slices,
+                                       .segments = state->segments,
+                                       .segment_number = state->segment_number,
+                                       .cost = cost,
+                                       .blocks = state->blocks,
+                                       .warps = state->threads / LANES,
+                                       .most_met = CB_HOT_MOST_MET};
+  const int good = cost && cb_hot_deal(&state->deal, &state->arena, &slices) && reorder(state, &scratch);
   cb_arena_release(&scratch);
   return good;
 }
 
+/* Slots in the order in which slices were dealt: what warps read at a time lies near each other in memory. */
 static int count_steps(struct state *state) {
   const int64_t slices = state->slices;
   for (enum kind kind = HOT; kind < KINDS; kind++)
-    state->first_step[kind] = cb_arena_alloc(&state->arena, (size_t)slices + 1, sizeof *state->first_step[kind]);
+    state->first_step[kind] = cb_arena_alloc(&state->arena, (size_t)slices, sizeof *state->first_step[kind]);
   if (state->arena.failed) return 0;
 #pragma omp parallel for schedule(static)
   for (int64_t slice = 0; slice < slices; slice++) {
     const struct share steps = slice_steps(state, slice);
-    for (enum kind kind = HOT; kind < KINDS; kind++) state->first_step[kind][slice + 1] = steps.of[kind];
+    for (enum kind kind = HOT; kind < KINDS; kind++) state->first_step[kind][slice] = steps.of[kind];
   }
-  for (enum kind kind = HOT; kind < KINDS; kind++)
-    state->slots[kind] = cb_sum_up(state->first_step[kind], slices) * LANES;
+  for (enum kind kind = HOT; kind < KINDS; kind++) {
+    int64_t before = 0;
+    for (int64_t i = 0; i < slices; i++) {
+      int64_t *first = &state->first_step[kind][state->deal.order[i]];
+      const int64_t steps = *first;
+      *first = before;
+      before += steps;
+    }
+    state->slots[kind] = before * LANES;
+  }
   return 1;
 }
 
 /* ---- rows' slices: need the steps' order; add where, for packing on the device */
 
-/* Of a row in segments, the slice of the first: the others follow. */
+/* Of a row in segments, the number of the first: the others follow. */
 static int find_rows(struct state *state) {
   const int64_t rows = state->csr->rows;
   if (!state->csr->remote) return 1;
@@ -302,8 +333,9 @@ static int find_rows(struct state *state) {
   for (int64_t slice = 0; slice < state->slices; slice++)
     for (int64_t i = 0; i < LANES >> state->by_slice.lanes_log2[slice]; i++) {
       const int64_t row = state->row[state->by_slice.first_local_row[slice] + i];
-      const int is_first = slice >= state->split_slices || !state->segment_number[slice];
-      if (row < rows && is_first) state->where[row] = (uint32_t)(slice * LANES + i);
+      const int64_t segment = state->by_slice.first_local_row[slice];
+      if (!is_segment(state, slice) && row < rows) state->where[row] = (uint32_t)(slice * LANES + i);
+      if (is_segment(state, slice) && !state->segment_number[segment]) state->where[row] = (uint32_t)(segment * LANES);
     }
   return 1;
 }
@@ -313,13 +345,14 @@ static int find_rows(struct state *state) {
 /* Where the nonzeros of one row go, met in order. */
 struct cursor {
   int64_t slice, in_slice;
+  int64_t segment; /* the first one's number, if the row is in segments */
   struct share chunk, met;
 };
 
 static int64_t next_slot(const struct state *state, struct cursor *at, enum kind kind) {
   const int64_t number = at->met.of[kind]++, chunk = at->chunk.of[kind];
   const int64_t segment = number < chunk ? 0 : number / chunk; /* nearly all rows have one */
-  const int64_t slice = at->slice + segment, k = number - segment * chunk;
+  const int64_t slice = segment ? state->slice_of[at->segment + segment] : at->slice, k = number - segment * chunk;
   const int log2 = state->by_slice.lanes_log2[slice];
   const int64_t slot = cb_slice_slot(state->first_step[kind][slice], log2, at->in_slice, k);
   return kind == HOT ? slot : state->slots[HOT] + slot;
@@ -350,8 +383,9 @@ static int hot_visit(const void *user, int64_t first, int64_t end, const struct 
   for (int64_t slice = first; slice < end; slice++)
     for (int64_t i = 0; i < LANES >> state->by_slice.lanes_log2[slice]; i++) {
       const int64_t row = state->row[state->by_slice.first_local_row[slice] + i];
-      if (row == state->csr->rows || (slice < state->split_slices && state->segment_number[slice])) continue;
-      struct cursor at = {slice, i, chunk_of(state, row), {{0, 0}}};
+      const int64_t local_row = state->by_slice.first_local_row[slice];
+      if (row == state->csr->rows || (is_segment(state, slice) && state->segment_number[local_row])) continue;
+      struct cursor at = {slice, i, local_row, chunk_of(state, row), {{0, 0}}};
       visit_row(state, &at, row, walk);
     }
   return 1;
@@ -419,12 +453,28 @@ static void build_lanes(struct cb_region_builder *builder, struct state *state) 
 static void build_slices(struct cb_region_builder *builder, struct state *state) {
   const int64_t slices = state->slices;
   cb_region_slices(builder, &state->by_slice, slices, "a row of a slice");
-  cb_region_list(builder, "first_hot", "hot steps before a slice, 32 slots each", slices, state->first_step[HOT]);
+  cb_region_list(builder, "first_hot", "hot steps before a slice's, 32 slots each", slices, state->first_step[HOT]);
   if (state->slots[COLD])
-    cb_region_list(builder, "first_cold", "cold steps before a slice", slices, state->first_step[COLD]);
+    cb_region_list(builder, "first_cold", "cold steps before a slice's", slices, state->first_step[COLD]);
   build_lanes(builder, state);
   cb_region_list(builder, "row_of", "row of a local row; kRows: none", state->local_rows, state->row);
   cb_region_streamed(builder);
+  cb_region_list(builder, "first_slice", "a warp's first slice; warps + 1", state->blocks * state->threads / LANES + 1,
+                 state->deal.first_place);
+}
+
+/* Rows that are too long for one thread block have carry slots. */
+static void build_segments(struct cb_region_builder *builder, const struct state *state) {
+  const struct cb_hot_deal *deal = &state->deal;
+  cb_region_carries(builder, "carry", deal->carried, state->segment_number,
+                    "plan: local rows that are segments of the longest rows, and carried");
+  if (!deal->met) return;
+  cb_region_section(builder, "met");
+  cb_region_fact(builder, "met", "%lld %lld", (long long)deal->groups, (long long)deal->met);
+  cb_region_list(builder, "first_group", "a thread block's first group: the segments of one row; thread blocks + 1",
+                 state->blocks + 1, deal->first_group);
+  cb_region_list(builder, "group_first", "a group's first local row; groups + 1", deal->groups + 1, deal->group_first);
+  cb_region_size(builder, "kMetEnd", state->segments, "plan: local rows that are segments");
 }
 
 static void build_columns(struct cb_region_builder *builder, const struct state *state) {
@@ -442,7 +492,7 @@ static void build_entries(struct cb_region_builder *builder, const struct state 
   if (!state->at.gather) return;
   cb_region_fact(builder, "gather", "first");
   cb_region_section(builder, "gather");
-  cb_region_gather(builder, cb_round_up(state->split_slices, ALIGNED), state->at.hot + state->at.packed);
+  cb_region_gather(builder, cb_round_up(state->deal.carried, ALIGNED), state->at.hot + state->at.packed);
 }
 
 /* Where the entry of a cold nonzero is: in x, among the packed ones, or in either. */
@@ -468,8 +518,6 @@ static void build_constants(struct cb_region_builder *builder, const struct stat
   cb_region_size(builder, "kSlices", state->slices, "plan: slices of 32 lanes");
   cb_region_structure(builder, "kBatch", state->batch, "plan: steps whose loads are in flight together");
   cb_region_structure(builder, "kThreads", state->threads, "plan: threads of a thread block");
-  cb_region_size(builder, "kBlocks", state->blocks, "target: thread blocks, one to a multiprocessor at most");
-  cb_region_size(builder, "kWarps", state->blocks * state->threads / LANES, "their warps");
 }
 
 /* One text with long rows and without, and for packed columns whether they are all that are not hot or some. */
@@ -478,9 +526,18 @@ static void build_family(struct cb_region_builder *builder, const struct state *
   cb_region_family_size(builder, "kSegments", 0);
   cb_region_family_sequence(builder, "carry_group", 0, 0);
   cb_region_family_sequence(builder, "carry_first", 0, 0);
+  cb_region_family_with(builder, "met");
+  cb_region_family_size(builder, "kMetEnd", 0);
+  cb_region_family_sequence(builder, "first_group", 0, 0);
+  cb_region_family_sequence(builder, "group_first", 0, 0);
   if (!state->at.packed || !state->slots[COLD]) return;
   cb_region_family_with(builder, "packed_some");
   cb_region_family_size(builder, "kPacked", state->at.packed);
+}
+
+/* Sums of segments in shared memory, for one vector. */
+static int64_t met_bytes(const struct cb_region_builder *builder) {
+  return CB_HOT_MOST_MET * (int64_t)cb_type_size(builder->sum_type);
 }
 
 static void build_region(struct cb_region_builder *builder, struct state *state) {
@@ -488,8 +545,7 @@ static void build_region(struct cb_region_builder *builder, struct state *state)
   build_indices(builder, state);
   build_slices(builder, state);
   build_columns(builder, state);
-  cb_region_carries(builder, "carry", state->split_slices, state->segment_number,
-                    "plan: slices that hold a segment of a long row");
+  build_segments(builder, state);
   build_entries(builder, state);
   if (state->slots[COLD]) {
     cb_region_section(builder, "cold");
@@ -501,6 +557,7 @@ static void build_region(struct cb_region_builder *builder, struct state *state)
   builder->region.threads = state->threads;
   builder->region.blocks_per_sm = 1;
   builder->region.dynamic_shared = state->at.hot * state->hot_bytes;
+  builder->region.static_shared = met_bytes(builder);
   builder->region.takes_vectors = !state->at.gather;
   builder->region.sharing = CB_SHARING_TURNS;
   builder->region.staged_parts = PARTS;
@@ -515,7 +572,8 @@ static void predict_several(struct cb_region_builder *builder, const struct stat
 }
 
 /* Gathers that leave the multiprocessor share the way from L2 with the stream, of which more is felt where numbers of
- * two doubles leave registers for half as many loads in flight (R-MAT 18: 36.6 us). */
+ * two doubles leave registers for half as many loads in flight (R-MAT 18: 36.6 us). Where nothing but the stream is
+ * left, a warp does not do as much of it in a row as other layouts' many warps do. */
 static void predict(struct cb_region_builder *builder, const struct state *state) {
   struct cb_cost *cost = &builder->region.cost;
   const int side_by_side = state->at.gather || state->at.whole;
@@ -525,7 +583,9 @@ static void predict(struct cb_region_builder *builder, const struct state *state
   cost->work_ns = cb_plan_gather_ns(cost->sectors, builder->target) + felt / builder->target->read_gb_per_s +
                   state->at.miss_ns;
   if (builder->options->vectors > 1) predict_several(builder, state);
-  cost->tail_ns = CB_COST_HOT_WORTH_NS + (state->at.gather ? CB_COST_HOT_PREPARE_NS : 0) + state->at.prepare_ns;
+  const int64_t alone_ns = CB_COST_HOT_WORTH_NS + builder->region.bytes / 10 / builder->target->read_gb_per_s;
+  cost->tail_ns = (state->slots[COLD] ? 0 : alone_ns) + (state->at.gather ? CB_COST_HOT_PREPARE_NS : 0) +
+                  state->at.prepare_ns;
 }
 
 /* ---- the layout */
@@ -560,6 +620,7 @@ static enum cb_status choose_columns(struct state *state, const struct cb_region
                                      .value_bytes = (int64_t)cb_type_size(builder->value_type),
                                      .vector_bytes = state->vector_bytes,
                                      .hot_bytes = state->hot_bytes,
+                                     .met_bytes = met_bytes(builder) * state->hot_bytes / state->vector_bytes,
                                      .gather = state->gather,
                                      .blocks = state->blocks};
   const enum cb_status s = cb_hot_columns_choose(&state->at, &state->arena, &shape, diag);
@@ -582,7 +643,7 @@ static enum cb_status hot_plan(struct cb_region_builder *builder, struct cb_diag
   choose_shape(state, builder->settings, builder->target);
   s = choose_columns(state, builder, diag);
   if (s) return s;
-  if (!mark_columns(state) || !count_rows(state) || !cut_slices(state) || !distribute_slices(state) ||
+  if (!mark_columns(state) || !count_rows(state) || !cut_slices(state) || !deal_slices(state) ||
       !count_steps(state) || !find_rows(state))
     return cb_fail_memory(diag, "slices", (uint64_t)csr->rows * 16);
   if (state->slices > INT32_MAX / LANES - state->blocks * state->threads)
@@ -597,11 +658,11 @@ static enum cb_status hot_plan(struct cb_region_builder *builder, struct cb_diag
 
 static void describe(const void *user, struct cb_pack_lists *lists) {
   enum { ROWS, NONZEROS, HOT_ONES, PACKED, HOT_SLOTS, SEGMENT };
-  enum { PLACE_OF, WHERE, FIRST_HOT, FIRST_COLD, LANES_LOG2 };
+  enum { PLACE_OF, WHERE, FIRST_HOT, FIRST_COLD, LANES_LOG2, SLICE_OF };
   enum { CHUNK = 1024, WORD = 32 }; /* nonzeros of a warp, and of a word of the shape */
   const struct state *state = user;
   const struct cb_csr *csr = state->csr;
-  const int64_t steps_bytes = (state->slices + 1) * (int64_t)sizeof *state->first_step[HOT];
+  const int64_t steps_bytes = state->slices * (int64_t)sizeof *state->first_step[HOT];
   *lists = (struct cb_pack_lists){
       .numbers = {[ROWS] = csr->rows, [NONZEROS] = csr->nnz, [HOT_ONES] = state->at.hot, [PACKED] = state->at.packed,
                   [HOT_SLOTS] = state->slots[HOT], [SEGMENT] = state->segment},
@@ -609,20 +670,40 @@ static void describe(const void *user, struct cb_pack_lists *lists) {
                 [WHERE] = {state->where, csr->rows * (int64_t)sizeof *state->where},
                 [FIRST_HOT] = {state->first_step[HOT], steps_bytes},
                 [FIRST_COLD] = {state->first_step[COLD], steps_bytes},
-                [LANES_LOG2] = {state->by_slice.lanes_log2, state->slices}},
+                [LANES_LOG2] = {state->by_slice.lanes_log2, state->slices},
+                [SLICE_OF] = {state->slice_of, state->segments * (int64_t)sizeof *state->slice_of}},
       .warps = cb_divide_up(csr->nnz, CHUNK),
       .shape_bytes = cb_divide_up(csr->nnz, WORD) * (int64_t)sizeof(uint32_t),
   };
 }
 
+/* The last of `count` counts, ascending, that is at most `value`. */
+static int64_t last_at_most(const uint32_t *of, int64_t count, int64_t value) {
+  int64_t first = 0, end = count;
+  while (end - first > 1) {
+    const int64_t middle = first + (end - first) / 2;
+    if ((int64_t)of[middle] <= value) first = middle;
+    else end = middle;
+  }
+  return first;
+}
+
 /* For reports. All of a row in segments is met in the first one's slice: the slot tells which slice it is in. */
 static int64_t block_of(const void *user, struct cb_met met) {
   const struct state *state = user;
-  const enum kind kind = met.slot < state->slots[HOT] ? HOT : COLD;
-  const int64_t step = (met.slot - (kind == COLD ? state->slots[HOT] : 0)) / LANES;
   int64_t slice = met.unit;
-  while (slice + 1 < state->split_slices && (int64_t)state->first_step[kind][slice + 1] <= step) slice++;
-  return slice % state->blocks;
+  if (is_segment(state, slice)) {
+    const enum kind kind = met.slot < state->slots[HOT] ? HOT : COLD;
+    const int64_t step = (met.slot - (kind == COLD ? state->slots[HOT] : 0)) / LANES;
+    const int64_t first = state->by_slice.first_local_row[slice];
+    for (int64_t segment = first; segment < state->segments; segment++) {
+      slice = state->slice_of[segment];
+      const int64_t in_slice = step - state->first_step[kind][slice];
+      if (in_slice >= 0 && in_slice < slice_steps(state, slice).of[kind]) break;
+    }
+  }
+  return last_at_most(state->deal.first_place, state->blocks * state->threads / LANES, slice) /
+         (state->threads / LANES);
 }
 
 const struct cb_layout cb_layout_hot = {
@@ -639,5 +720,5 @@ const struct cb_layout cb_layout_hot = {
     .unit = "slice",
     .block_of = block_of,
     .describe = describe,
-    .least = {.bytes = 2, .percent = 100, .ns = CB_COST_HOT_WORTH_NS},
+    .least = {.bytes = 2, .percent = 100},
 };

@@ -72,7 +72,7 @@ static enum cb_status refuse(const struct choice *best, const struct cb_hot_shap
 static enum cb_status choose_hot(struct cb_hot_columns *columns, const struct cb_column_counts *counts,
                                  const struct cb_hot_shape *shape, struct cb_diag *diag) {
   const int64_t *settings = shape->settings, asked = settings[HOT_COLUMNS];
-  const int64_t room = shape->target->shared_per_block / shape->hot_bytes;
+  const int64_t room = (shape->target->shared_per_block - shape->met_bytes) / shape->hot_bytes;
   const int64_t half = (shape->target->shared_per_sm + L1_EXTRA) / 2 / shape->hot_bytes;
   if (asked > room)
     return cb_fail(diag, CB_ERR_LIMIT,

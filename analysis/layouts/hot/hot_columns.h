@@ -38,6 +38,7 @@ struct cb_hot_shape {
   const struct cb_target *target;
   int64_t value_bytes, vector_bytes; /* of a nonzero's value, and of an element of x */
   int64_t hot_bytes;                 /* of a hot column's entries in shared memory, for all vectors at once */
+  int64_t met_bytes;                 /* of the sums there of segments, likewise */
   enum cb_switch gather;             /* whether a launch before may lay entries side by side */
   int64_t blocks;                    /* thread blocks that copy the hot entries */
 };
