@@ -218,4 +218,5 @@ void cb_outer_predict(struct cb_region_builder *builder) {
   const int64_t bytes = sums * (int64_t)(cb_type_size(builder->vector_type) + 2 * cb_type_size(builder->sum_type));
   builder->region.cost.sectors = bytes / (SECTOR * WHOLE_LINES);
   builder->region.cost.bytes = sums * (int64_t)cb_type_size(builder->sum_type);
+  builder->region.cost.tail_ns = sums * CB_COST_PART_FS / 1000000;
 }
