@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # A C++ compiler for tests that keeps the emulator: some two hundred processes compile the same two files of
 # runtime/verify/emulation/, two thirds of a second each. scripts/test puts a folder of links to this file, named as
-# compilers are (c++, g++, clang++), first in PATH. Kept objects lie in that folder, by the sum of all that they are made
-# from. What else is compiled goes to the next compiler of that name in PATH.
+# compilers are (c++, g++, clang++), first in PATH. Kept objects lie in that folder, by the sum of all that they are
+# made from. What else is compiled goes to the next compiler of that name in PATH.
 folder=$(dirname "$0")
 name=${0##*/}
 case ":$PATH:" in
