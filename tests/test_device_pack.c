@@ -523,7 +523,7 @@ static void the_device_chooses(void **state) {
   } cases[] = {
       {"fe3,n=12", "recipe=auto search=profile", "blocks", 0},
       {"fe3,n=12", "recipe=auto search=ready", "blocks", 0},
-      {"road,n=300,keep=0.6", "recipe=auto search=ready ready-loss=1000000", "dia", 0},
+      {"rmat,scale=16,edge_factor=32", "recipe=auto search=ready ready-loss=1000000", "sell", INT64_MAX},
       {"kkt,n=200,stages=2", "recipe=auto search=ready ready-loss=0", NULL, 0},
       {"kkt,n=200,stages=2", "recipe=auto search=profile", NULL, 0},
       {"rmat,scale=16,edge_factor=32", "recipe=auto search=ready ready-loss=0", "hot", INT64_MAX},

@@ -515,6 +515,7 @@ static void build_region(struct cb_region_builder *builder, struct state *state)
   if (tiles(state)) cb_region_fact(builder, "items", "%d", state->items);
   if (tiles(state) && state->padded) cb_region_fact(builder, "padded", "yes");
   if (state->long_units) cb_region_fact(builder, "long", "%lld", (long long)state->long_units);
+  if (state->units) cb_region_section(builder, "some");
   if (state->csr->nnz) build_columns(builder, state);
   if (tiles(state)) build_tiles(builder, state);
   if (state->long_units) build_long(builder, state);
@@ -575,13 +576,14 @@ static enum cb_status predict(struct cb_region_builder *builder, const struct st
   return cb_sectors_predict_by_stretch(builder, state, visit_sectors, sector_stretches, diag);
 }
 
-/* For several vectors shared memory has a piece of each product. */
+/* Shared memory has each product of a tile: of several vectors a piece, of 16 bytes as are double complex numbers. */
 static enum cb_status check_items(const struct cb_region_builder *builder, struct cb_diag *diag) {
   enum { MOST_ITEMS = 11 };
-  if (builder->options->vectors == 1 || builder->settings[MERGE_ITEMS] <= MOST_ITEMS) return CB_OK;
+  const int several = builder->options->vectors > 1;
+  if (builder->settings[MERGE_ITEMS] <= MOST_ITEMS || (!several && cb_type_size(builder->sum_type) < 16)) return CB_OK;
   return cb_fail(diag, CB_ERR_UNSUPPORTED,
-                 "option 'merge-items' is %lld, but for several vectors shared memory has room for %d at most",
-                 (long long)builder->settings[MERGE_ITEMS], MOST_ITEMS);
+                 "option 'merge-items' is %lld, but for %s shared memory has room for %d at most",
+                 (long long)builder->settings[MERGE_ITEMS], several ? "several vectors" : "double complex numbers", MOST_ITEMS);
 }
 
 static enum cb_status merge_plan(struct cb_region_builder *builder, struct cb_diag *diag) {

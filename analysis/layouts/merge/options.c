@@ -5,7 +5,7 @@
 static const int64_t items[] = {0, 3, 5, 7, 9, 11, 13, 15, CB_NO_NUMBER};
 
 const struct cb_option cb_merge_options[MERGE_OPTIONS] = {
-    [MERGE_ITEMS] = {.name = "merge-items", .numbers = items, .tuned_by = "items",
+    [MERGE_ITEMS] = {.name = "merge-items", .numbers = items, .tuned_by = "items", .may_refuse = 1,
                      .help = "nonzeros of a lane, odd, 3 to 15; 0: by the matrix"},
     [MERGE_PIECE] = {.name = "merge-piece", .least = 256, .most = INT64_C(1) << 20, .or_zero = 1,
                      .help = "long rows are cut into row segments of so many nonzeros; 0: by their length"},

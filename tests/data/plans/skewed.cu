@@ -414,7 +414,7 @@ static uint64_t skewed_checksum(const unsigned char *data, size_t bytes) {
 
 // Checks that `data` (`bytes` long) is the packed data of this kernel, whole and unchanged.
 static const char *skewed_check(const unsigned char *data, size_t bytes) {
-  constexpr uint64_t kId[2] = {0xea0f98bbf6cea64eu, 0x51d8c4ccfce18b01u};  // plan and pattern
+  constexpr uint64_t kId[2] = {0xb68267e47c3ac299u, 0x1f57eab65a80a906u};  // plan and pattern
   uint64_t header[8];
   if (bytes < sizeof header) return "data of skewed: shorter than its header";
   memcpy(header, data, sizeof header);
