@@ -17,4 +17,15 @@ int32_t *cb_rows_where(struct cb_arena *arena, int64_t rows, cb_row_test *wanted
  * are left out. Returns how many are in `sorted`, which has room for all; -1: no memory. */
 int64_t cb_sort_by_key(int32_t *sorted, const uint32_t *key, int64_t count, int64_t keys);
 
+/* Where `value` is among `count` ascending numbers, of which it is one. */
+static inline int64_t cb_place_among(const uint32_t *ascending, int64_t count, int64_t value) {
+  int64_t low = 0, high = count - 1;
+  while (low < high) {
+    const int64_t middle = low + (high - low) / 2;
+    if (ascending[middle] < value) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
 #endif

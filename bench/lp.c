@@ -29,7 +29,7 @@
 
 enum { SOLUTIONS = 5, FEW = 256, MANY = 1280, REPEATS = 3, CHECKED = 2 * LP_VENDOR_CAPTURED, MOST_SETTINGS = 8 };
 
-static const char *const *settings; /* of contexts, "NAME=VALUE" each */
+static const char *settings[MOST_SETTINGS]; /* of contexts, "NAME=VALUE" each */
 static int settings_count;
 
 enum { COST, LOWER, UPPER, ROW_LOWER, ROW_UPPER, X, Y, ROW_SCALES, COLUMN_SCALES, VECTORS };
@@ -310,11 +310,9 @@ static int run_one(const struct cb_device *device, const char *name) {
 
 /* How many words are taken. */
 static int take_settings(int count, char **words) {
-  static const char *taken[MOST_SETTINGS];
   int at = 1;
   for (; at + 1 < count && !strcmp(words[at], "--set") && settings_count < MOST_SETTINGS; at += 2)
-    taken[settings_count++] = words[at + 1];
-  settings = taken;
+    settings[settings_count++] = words[at + 1];
   return at;
 }
 

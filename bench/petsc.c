@@ -13,6 +13,7 @@
  * is what the two say of 0 of them. A line says us for PETSc's type and in parentheses how many times as fast ours is; the
  * last column us beside the iterations, of PETSc's cg and of cbgencg. Behind the table stand plans, and the forms of cbgencg.
  * y and the solutions are compared; the exit status is 1 when they differ. */
+#include "analysis/plan/symmetry.h"
 #include "base/memory.h"
 #include "bench/petsc_common.h"
 #include "frontend/read.h"
@@ -35,17 +36,6 @@ struct bench {
 
 /* ---- matrices */
 
-/* Whether there is such an entry: rows are sorted. */
-static int has_entry(const struct cb_csr *csr, PetscInt row, PetscInt col) {
-  int64_t low = cb_csr_row(csr, row), high = cb_csr_row(csr, row + 1);
-  while (low < high) {
-    const int64_t middle = low + (high - low) / 2;
-    if (csr->col_idx[middle] < col) low = middle + 1;
-    else high = middle;
-  }
-  return low < cb_csr_row(csr, row + 1) && csr->col_idx[low] == col;
-}
-
 /* Rows at once, and of transposed entries those that are not there anyway. */
 static PetscErrorCode add_entries(Mat A, const struct cb_csr *csr, PetscInt begin, PetscInt end) {
   const PetscScalar minus_one = -1;
@@ -60,7 +50,7 @@ static PetscErrorCode add_entries(Mat A, const struct cb_csr *csr, PetscInt begi
       const PetscInt col = csr->col_idx[k];
       if (row == col || col >= csr->rows) continue;
       cols[count++] = col;
-      if (col < begin || col >= end || has_entry(csr, col, row)) continue;
+      if (col < begin || col >= end || cb_symmetry_partner(csr, row, col) >= 0) continue;
       PetscCall(MatSetValues(A, 1, &col, 1, &row, &minus_one, INSERT_VALUES));
     }
     if (row >= begin && row < end) PetscCall(MatSetValues(A, 1, &row, count, cols, values, INSERT_VALUES));
@@ -75,7 +65,7 @@ static PetscErrorCode count_entries(const struct cb_csr *csr, PetscInt begin, Pe
     for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++) {
       const PetscInt col = csr->col_idx[k];
       if (row >= begin && row < end) counts[row - begin]++;
-      if (col >= begin && col < end && row != col && !has_entry(csr, col, row)) counts[col - begin]++;
+      if (col >= begin && col < end && row != col && cb_symmetry_partner(csr, row, col) < 0) counts[col - begin]++;
     }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -343,9 +343,13 @@ enum cb_status cb_stages_binary(const struct cb_shared *shared, const struct cb_
   return cb_program_binary(shared, text, 1, compiled, diag);
 }
 
+static const struct cb_program *program_in_stages(const cbgen_solver *solver) {
+  return solver->program->staged ? solver->program->staged : solver->program;
+}
+
 /* What runs. */
 static const struct cb_program *program_of(const cbgen_solver *solver) {
-  return solver->staged && solver->program->staged ? solver->program->staged : solver->program;
+  return solver->staged ? program_in_stages(solver) : solver->program;
 }
 
 static struct cb_staged_parts staged_parts(const cbgen_solver *solver) {
@@ -354,7 +358,7 @@ static struct cb_staged_parts staged_parts(const cbgen_solver *solver) {
   return (struct cb_staged_parts){
       .device = solver->op->shared->session->device,
       .op = solver->op->op,
-      .program = solver->program->staged ? solver->program->staged : solver->program,
+      .program = program_in_stages(solver),
       .plan = &solver->plan,
       .vector = info->vector_type,
       .sum = info->sum_type,

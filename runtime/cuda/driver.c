@@ -393,31 +393,37 @@ void cb_device_give_back(const struct cb_device *device, cb_device_ptr address) 
   if (address && !(device->memory && cb_memory_keep(device, address))) cb_device_free(device, address);
 }
 
+static enum cb_status copy_in(const struct cb_device *device, cb_device_ptr to, const void *from, size_t bytes,
+                              int waits, const char *what, struct cb_diag *diag) {
+  const struct cb_driver_calls *call = &device->driver->call;
+  cb_cu_result result = call->copy_to_device(to, from, bytes);
+  if (!result && waits) result = call->stream_synchronize(NULL);
+  return cb_driver_check(device->driver, result, diag, "copy '%s' to GPU %d", what, device->ordinal);
+}
+
 /* The driver's copy from pageable memory may return while the last bytes are still on their way, and streams that do
  * not wait for the default stream would not wait for them. */
 enum cb_status cb_device_copy_in(const struct cb_device *device, cb_device_ptr to, const void *from, size_t bytes,
                                  const char *what, struct cb_diag *diag) {
-  const struct cb_driver_calls *call = &device->driver->call;
-  cb_cu_result result = call->copy_to_device(to, from, bytes);
-  if (!result) result = call->stream_synchronize(NULL);
-  return cb_driver_check(device->driver, result, diag, "copy '%s' to GPU %d", what, device->ordinal);
+  return copy_in(device, to, from, bytes, 1, what, diag);
+}
+
+static enum cb_status upload(const struct cb_device *device, cb_device_ptr to, const void *from, size_t bytes,
+                             int waits, const char *what, struct cb_diag *diag) {
+  if (!bytes) return CB_OK;
+  if (device->staging && cb_staging_wants(device->staging, from, bytes))
+    return cb_staging_upload(device->staging, to, from, bytes, what, diag);
+  return copy_in(device, to, from, bytes, waits, what, diag);
 }
 
 enum cb_status cb_device_upload(const struct cb_device *device, cb_device_ptr to, const void *from,
                                 size_t bytes, const char *what, struct cb_diag *diag) {
-  if (!bytes) return CB_OK;
-  if (device->staging && cb_staging_wants(device->staging, from, bytes))
-    return cb_staging_upload(device->staging, to, from, bytes, what, diag);
-  return cb_device_copy_in(device, to, from, bytes, what, diag);
+  return upload(device, to, from, bytes, 1, what, diag);
 }
 
 enum cb_status cb_device_upload_later(const struct cb_device *device, cb_device_ptr to, const void *from, size_t bytes,
                                       const char *what, struct cb_diag *diag) {
-  if (!bytes) return CB_OK;
-  if (device->staging && cb_staging_wants(device->staging, from, bytes))
-    return cb_staging_upload(device->staging, to, from, bytes, what, diag);
-  return cb_driver_check(device->driver, device->driver->call.copy_to_device(to, from, bytes), diag,
-                         "copy '%s' to GPU %d", what, device->ordinal);
+  return upload(device, to, from, bytes, 0, what, diag);
 }
 
 enum cb_status cb_device_download(const struct cb_device *device, void *to, cb_device_ptr from, size_t bytes,

@@ -105,17 +105,20 @@ static size_t bring_later(const struct cb_survey *survey, size_t *at, cb_device_
   return *result ? 0 : bytes;
 }
 
+static size_t row_pointer_bytes(const struct cb_survey *survey) {
+  return (size_t)(survey->view.rows + 1) * (survey->wide ? 8 : 4);
+}
+
 /* The findings; and if the matrix is to come to the host, with the same wait row pointers and columns, which are of no
  * use where it is unfit. */
 static enum cb_status bring(struct cb_survey *survey, struct findings *findings, int is_near, struct cb_diag *diag) {
   const struct cb_view *view = &survey->view;
   const struct cb_device *device = survey->kernels->device;
-  const size_t rows = (size_t)(view->rows + 1) * (survey->wide ? 8 : 4);
   cb_cu_result result = CB_CU_SUCCESS;
   size_t at = 0;
   if (!is_near || !bring_later(survey, &at, survey->scratch, sizeof *findings, &result))
     return cb_device_download(device, findings, survey->scratch, sizeof *findings, "the survey", diag);
-  survey->row_bytes = bring_later(survey, &at, survey->starts, rows, &result);
+  survey->row_bytes = bring_later(survey, &at, survey->starts, row_pointer_bytes(survey), &result);
   if (survey->row_bytes && !view->col_wide)
     survey->column_bytes = bring_later(survey, &at, address(view->col_idx), (size_t)view->nnz * 4, &result);
   if (!result) result = device->driver->call.stream_synchronize(NULL);
@@ -359,7 +362,7 @@ static const unsigned char *pinned_columns(const struct cb_survey *survey) {
 
 static enum cb_status bring_rows(struct cb_survey *survey, struct cb_diag *diag) {
   struct cb_csr *csr = survey->csr;
-  const size_t bytes = (size_t)(csr->rows + 1) * (survey->wide ? 8 : 4);
+  const size_t bytes = row_pointer_bytes(survey);
   void *rows = cb_alloc(bytes, 1);
   if (!rows) return cb_fail_memory(diag, "row pointers", bytes);
   enum cb_status s = CB_OK;
@@ -476,8 +479,7 @@ static void answer_of_rows(struct cb_survey *survey) {
 
 enum cb_status cb_survey_run(struct cb_survey *survey, struct cb_csr *csr, const struct cb_kernel_finder *finder,
                              const struct cb_view *view, int64_t near, int keeps, struct cb_diag *diag) {
-  const size_t starts = (size_t)(view->rows + 1) * (view->nnz > INT32_MAX ? 8 : 4),
-               scratch = sizeof(struct findings) + 2 * (size_t)view->rows * sizeof(int32_t);
+  const size_t scratch = sizeof(struct findings) + 2 * (size_t)view->rows * sizeof(int32_t);
   const int is_near = view->nnz <= near && view->rows <= near;
   struct findings findings;
   *survey = (struct cb_survey){.finder = *finder, .view = *view, .wide = view->nnz > INT32_MAX, .keeps = keeps};
@@ -488,7 +490,8 @@ enum cb_status cb_survey_run(struct cb_survey *survey, struct cb_csr *csr, const
   if (s) return s;
   const struct cb_device *device = survey->kernels->device;
   s = copy_view(survey, diag);
-  if (!s) s = (keeps ? cb_device_alloc : cb_device_borrow)(device, &survey->starts, starts, "row pointers", diag);
+  if (!s)
+    s = (keeps ? cb_device_alloc : cb_device_borrow)(device, &survey->starts, row_pointer_bytes(survey), "row pointers", diag);
   if (!s) s = cb_device_borrow(device, &survey->scratch, scratch, "the survey", diag);
   if (!s) s = look(survey, survey->scratch, diag);
   if (!s) s = bring(survey, &findings, is_near, diag);

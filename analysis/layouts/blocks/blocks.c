@@ -32,6 +32,7 @@
 #include "analysis/chunks.h"
 #include "analysis/cost_figures.h"
 #include "analysis/layouts/blocks/outer.h"
+#include "analysis/ordering.h"
 #include "analysis/plan/symmetry.h"
 #include "analysis/sectors.h"
 #include "analysis/slices.h"
@@ -374,13 +375,7 @@ static int64_t own_slot(const struct state *state, int64_t block_row, int64_t k)
 /* The same of the block in `column` of a block row, which is one of its own. */
 static int64_t own_slot_in(const struct state *state, int64_t block_row, int64_t column) {
   const uint32_t *columns = state->own.column + state->own.start[block_row];
-  int64_t low = 0, high = own_blocks(state, block_row) - 1;
-  while (low < high) {
-    const int64_t middle = low + (high - low) / 2;
-    if (columns[middle] < column) low = middle + 1;
-    else high = middle;
-  }
-  return own_slot(state, block_row, low);
+  return own_slot(state, block_row, cb_place_among(columns, own_blocks(state, block_row), column));
 }
 
 /* The turn of block `k` of a local row. Where blocks are mirrored, the farthest below the main diagonal is followed by

@@ -3,6 +3,7 @@
 #include "analysis/layouts/blocks/outer.h"
 
 #include "analysis/cost_figures.h"
+#include "analysis/ordering.h"
 #include "base/integers.h"
 #include "base/memory.h"
 
@@ -69,13 +70,8 @@ int64_t cb_outer_place(const struct cb_outer *outer, const struct cb_lower_block
                        int64_t block_row) {
   const int64_t begin = tile_begin(lower, tile);
   if (block_row >= begin) return block_row - begin;
-  int64_t low = outer->first[tile], high = outer->first[tile + 1] - 1;
-  while (low < high) {
-    const int64_t middle = low + (high - low) / 2;
-    if (outer->row[middle] < block_row) low = middle + 1;
-    else high = middle;
-  }
-  return lower->tile_rows + low - outer->first[tile];
+  const int64_t first = outer->first[tile];
+  return lower->tile_rows + cb_place_among(outer->row + first, outer->first[tile + 1] - first, block_row);
 }
 
 /* ---- turns */

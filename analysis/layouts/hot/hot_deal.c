@@ -65,6 +65,18 @@ static int64_t cost_of(const struct cb_hot_slices *slices) {
   return sum;
 }
 
+/* A row in segments, from its first one on. */
+struct cut_row {
+  int64_t end; /* behind its last */
+  int64_t cost;
+};
+
+static struct cut_row cut_row_at(const struct cb_hot_slices *slices, int64_t first) {
+  struct cut_row row = {first + 1, slices->cost[first]};
+  for (; row.end < slices->segments && slices->segment_number[row.end]; row.end++) row.cost += slices->cost[row.end];
+  return row;
+}
+
 /* Rows in segments, each told by its first one: those of the most segments first that may meet. Returns how many may;
  * -1: no memory. */
 static int64_t rank_rows(struct dealing *to, int32_t *first, int32_t *sorted, uint32_t *key) {
@@ -72,9 +84,9 @@ static int64_t rank_rows(struct dealing *to, int32_t *first, int32_t *sorted, ui
   const int64_t share = cost_of(slices) / slices->blocks;
   int64_t rows = 0;
   for (int64_t segment = 0, end; segment < slices->segments; segment = end) {
-    int64_t cost = slices->cost[segment];
-    for (end = segment + 1; end < slices->segments && slices->segment_number[end]; end++) cost += slices->cost[end];
-    const int may = cost <= share && end - segment <= slices->most_met;
+    const struct cut_row row = cut_row_at(slices, segment);
+    end = row.end;
+    const int may = row.cost <= share && end - segment <= slices->most_met;
     key[rows] = (uint32_t)(may ? slices->most_met - (end - segment) : slices->most_met);
     first[rows++] = (int32_t)segment;
   }
@@ -85,12 +97,11 @@ static int64_t rank_rows(struct dealing *to, int32_t *first, int32_t *sorted, ui
 static void deal_row(struct dealing *to, int64_t first, int64_t *room) {
   const struct cb_hot_slices *slices = to->slices;
   const int64_t block = least_of(to->heap);
-  int64_t cost = slices->cost[first], end = first + 1;
-  for (; end < slices->segments && slices->segment_number[end]; end++) cost += slices->cost[end];
-  if (end - first > room[block]) return;
-  room[block] -= end - first;
-  add_to_least(to->heap, slices->blocks, cost);
-  for (int64_t segment = first; segment < end; segment++) {
+  const struct cut_row row = cut_row_at(slices, first);
+  if (row.end - first > room[block]) return;
+  room[block] -= row.end - first;
+  add_to_least(to->heap, slices->blocks, row.cost);
+  for (int64_t segment = first; segment < row.end; segment++) {
     to->meets[segment] = 1;
     to->block[segment] = (uint32_t)block;
     to->order[to->deal->met++] = (int32_t)segment;
