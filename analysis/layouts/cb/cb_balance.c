@@ -12,6 +12,7 @@
  */
 #include "analysis/layouts/cb/cb_runs.h"
 
+#include "analysis/loads.h"
 #include "analysis/ordering.h"
 #include "base/integers.h"
 
@@ -161,28 +162,6 @@ static void balance_contiguous(struct cb_runs *state, struct cb_run_list *distri
 
 /* ---- heap: ranges of runs */
 
-/* A binary min-heap of thread blocks by (load, number). `next`: where the next run goes. */
-struct load {
-  int64_t load, block, next;
-};
-
-static int lighter(const struct load *a, const struct load *b) {
-  return a->load != b->load ? a->load < b->load : a->block < b->block;
-}
-
-static void sift_down(struct load *heap, int64_t count, int64_t at) {
-  for (;;) {
-    int64_t child = 2 * at + 1;
-    if (child >= count) return;
-    if (child + 1 < count && lighter(&heap[child + 1], &heap[child])) child++;
-    if (!lighter(&heap[child], &heap[at])) return;
-    const struct load swap = heap[at];
-    heap[at] = heap[child];
-    heap[child] = swap;
-    at = child;
-  }
-}
-
 /* Run numbers by descending nonzeros. NULL: no memory. */
 static const int32_t *sort_by_nonzeros(const struct cb_run_list *runs) {
   enum { MOST = CB_RUN_MOST_BLOCKS * CB_BLOCK_SIZE };
@@ -197,8 +176,8 @@ static const int32_t *sort_by_nonzeros(const struct cb_run_list *runs) {
 struct dealing {
   const struct cb_run_list *runs, *distributed;
   const int32_t *sorted;
-  int64_t *loads; /* of thread blocks so far */
-  struct load *heap;
+  int64_t *loads, *next; /* by thread block: so far; where its next run goes */
+  struct cb_load *heap;  /* of thread blocks */
   int64_t blocks, first, end;
 };
 
@@ -207,10 +186,10 @@ static int64_t open_heap(const struct dealing *dealing) {
   int64_t open = 0;
   for (int64_t t = 0; t < dealing->blocks; t++) {
     const int64_t behind = t - dealing->first % dealing->blocks; /* places behind the first one */
-    const int64_t next = dealing->first + (behind < 0 ? behind + dealing->blocks : behind);
-    if (next < dealing->end) dealing->heap[open++] = (struct load){dealing->loads[t], t, next};
+    dealing->next[t] = dealing->first + (behind < 0 ? behind + dealing->blocks : behind);
+    if (dealing->next[t] < dealing->end) dealing->heap[open++] = (struct cb_load){dealing->loads[t], t};
   }
-  for (int64_t at = open / 2 - 1; at >= 0; at--) sift_down(dealing->heap, open, at);
+  for (int64_t at = open / 2 - 1; at >= 0; at--) cb_loads_settle(dealing->heap, open, at);
   return open;
 }
 
@@ -220,13 +199,14 @@ static void deal(const struct dealing *dealing, enum cb_block_format format) {
   int64_t open = open_heap(dealing);
   for (int64_t i = 0; i < dealing->runs->count; i++) {
     const struct cb_run *run = &dealing->runs->at[dealing->sorted[i]];
-    struct load *least = &dealing->heap[0];
+    struct cb_load *least = &dealing->heap[0];
+    int64_t *next = &dealing->next[least->number];
     if ((run->count ? run->format : CB_FORMATS) != format) continue;
-    dealing->distributed->at[least->next] = *run;
-    dealing->loads[least->block] = least->load += run->nonzeros;
-    least->next += dealing->blocks;
-    if (least->next >= dealing->end) *least = dealing->heap[--open];
-    sift_down(dealing->heap, open, 0);
+    dealing->distributed->at[*next] = *run;
+    dealing->loads[least->number] = least->load += run->nonzeros;
+    *next += dealing->blocks;
+    if (*next >= dealing->end) *least = dealing->heap[--open];
+    cb_loads_settle(dealing->heap, open, 0);
   }
 }
 
@@ -251,6 +231,7 @@ static void balance_heap(struct cb_runs *state, struct cb_run_list *distributed)
                             .distributed = distributed,
                             .sorted = sort_by_nonzeros(&state->runs),
                             .loads = cb_arena_alloc(scratch, (size_t)blocks, sizeof *dealing.loads),
+                            .next = cb_arena_alloc(scratch, (size_t)blocks, sizeof *dealing.next),
                             .heap = cb_arena_alloc(scratch, (size_t)blocks, sizeof *dealing.heap),
                             .blocks = blocks};
   scratch->failed |= !dealing.sorted;

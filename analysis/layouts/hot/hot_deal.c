@@ -1,28 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analysis/layouts/hot/hot_deal.h"
 
+#include "analysis/loads.h"
 #include "analysis/ordering.h"
 #include "base/integers.h"
 
-/* ---- who has least: a heap of loads above numbers, so that ties go by number */
-
-enum { NUMBER_BITS = 16 };
-
-static void make_heap(uint64_t *heap, int64_t count) {
-  for (int64_t i = 0; i < count; i++) heap[i] = (uint64_t)i;
+static void make_heap(struct cb_load *heap, int64_t count) {
+  for (int64_t i = 0; i < count; i++) heap[i] = (struct cb_load){0, i};
 }
 
-static int64_t least_of(const uint64_t *heap) { return (int64_t)(heap[0] & ((1 << NUMBER_BITS) - 1)); }
-
-static void add_to_least(uint64_t *heap, int64_t count, int64_t cost) {
-  const uint64_t moved = heap[0] + ((uint64_t)cost << NUMBER_BITS);
-  int64_t at = 0;
-  for (int64_t child; (child = 2 * at + 1) < count; at = child) {
-    if (child + 1 < count && heap[child + 1] < heap[child]) child++;
-    if (heap[child] >= moved) break;
-    heap[at] = heap[child];
-  }
-  heap[at] = moved;
+static void add_to_least(struct cb_load *heap, int64_t count, int64_t cost) {
+  heap[0].load += cost;
+  cb_loads_settle(heap, count, 0);
 }
 
 /* ---- passes, in their order */
@@ -31,7 +20,7 @@ struct dealing {
   const struct cb_hot_slices *slices;
   struct cb_hot_deal *deal;
   struct cb_arena scratch;
-  uint64_t *heap;       /* of thread blocks */
+  struct cb_load *heap; /* of thread blocks */
   uint32_t *block;      /* by slice; that of a segment that does not meet comes with the whole ones */
   unsigned char *meets; /* by segment */
   int32_t *order;       /* slices as they are dealt */
@@ -96,7 +85,7 @@ static int64_t rank_rows(struct dealing *to, int32_t *first, int32_t *sorted, ui
 /* One row to the thread block that has least, if there is room. */
 static void deal_row(struct dealing *to, int64_t first, int64_t *room) {
   const struct cb_hot_slices *slices = to->slices;
-  const int64_t block = least_of(to->heap);
+  const int64_t block = to->heap[0].number;
   const struct cut_row row = cut_row_at(slices, first);
   if (row.end - first > room[block]) return;
   room[block] -= row.end - first;
@@ -135,7 +124,7 @@ static int deal_slices(struct dealing *to) {
   const int64_t met = to->deal->met;
   if (cb_sort_by_key(to->order + met, key, slices->count, CB_HOT_COSTS) < 0) return 0;
   for (int64_t i = met; i < slices->count; i++) {
-    to->block[to->order[i]] = (uint32_t)least_of(to->heap);
+    to->block[to->order[i]] = (uint32_t)to->heap[0].number;
     add_to_least(to->heap, slices->blocks, slices->cost[to->order[i]]);
   }
   return 1;
@@ -157,10 +146,10 @@ static int sort_by_block(struct dealing *to) {
 static void deal_to_warps(const struct dealing *to, int64_t block, uint32_t *warp) {
   enum { MOST_WARPS = 32 };
   const int64_t warps = to->slices->warps;
-  uint64_t heap[MOST_WARPS];
+  struct cb_load heap[MOST_WARPS];
   make_heap(heap, warps);
   for (int64_t i = to->begin[block]; i < to->begin[block + 1]; i++) {
-    warp[i] = (uint32_t)(block * warps + least_of(heap));
+    warp[i] = (uint32_t)(block * warps + heap[0].number);
     add_to_least(heap, warps, to->slices->cost[to->order[to->by_block[i]]]);
   }
 }
