@@ -185,6 +185,40 @@ static void takes_all_of_x(void **state) {
   for (int i = 0; i < 3; i++) product_release(every[i]);
 }
 
+/* Many streams, and nothing else to wait for: three thread blocks of a multiprocessor, each with a small table. */
+static void small_tables_are_several(void **state) {
+  (void)state;
+  static const struct {
+    const char *matrix, *settings;
+    int threads;
+    int64_t blocks;
+  } cases[] = {{"uniform,n=320000,cols=300,per_row=13", "", 512, 3 * 132},
+               {"uniform,n=310000,cols=300,per_row=13", "", 1024, 132},   /* a little less than 20 nonzeros a thread */
+               {"uniform,n=320000,cols=5121,per_row=13", "", 1024, 132}}; /* a little more than 40 KiB */
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    struct product product = hot_of(cases[c].matrix, cases[c].settings);
+    assert_int_equal(product.plan->launches[0].threads, cases[c].threads);
+    assert_int_equal(product.plan->launches[0].blocks, cases[c].blocks);
+    product_release(&product);
+  }
+}
+
+/* Where hot steps are four times as many, fewer cold ones are loaded together; not in a family's kernel. */
+static void batches_follow_steps(void **state) {
+  (void)state;
+  static const struct {
+    const char *settings;
+    int hot, cold;
+  } cases[] = {{"hot-columns=1500", 5, 2}, {"hot-columns=300", 4, 4}, {"hot-columns=1500 type=f32", 4, 4},
+               {"hot-columns=1500 hot-batch=6", 6, 6}, {"hot-columns=1500 vectors=2", 4, 4}};
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    struct product product = hot_of("rmat,scale=12,edge_factor=40", cases[c].settings);
+    assert_int_equal(constant(&product, "kBatch", -1), cases[c].hot);
+    assert_int_equal(constant(&product, "kColdBatch", -1), cases[c].cold);
+    product_release(&product);
+  }
+}
+
 static void refuses_what_has_no_hot_columns(void **state) {
   (void)state;
   struct cb_diag message = {0};
@@ -521,6 +555,8 @@ int main(void) {
       cmocka_unit_test(then_the_packed),
       cmocka_unit_test(packed_where_l2_is_small),
       cmocka_unit_test(takes_all_of_x),
+      cmocka_unit_test(small_tables_are_several),
+      cmocka_unit_test(batches_follow_steps),
       cmocka_unit_test(refuses_what_has_no_hot_columns),
       cmocka_unit_test(refusals_say_what_would_be_gained),
       cmocka_unit_test(chooses_for_a_graph),

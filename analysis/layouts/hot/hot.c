@@ -41,7 +41,8 @@ enum {
   STEP_KEYS = 2 * MOST_AIM + 2,      /* steps of a slice, as far as they order rows */
   MOST_HOT = 1 << 16,                /* places have 16 bits */
   ALIGNED = 16,                      /* sums before the gathered entries: whole lines */
-  PARTS = 4                          /* threads that share several vectors, a piece each: registers */
+  PARTS = 4,                         /* threads that share several vectors, a piece each: registers */
+  USUAL_BATCH = 4                    /* steps whose loads are in flight together */
 };
 
 enum kind { HOT, COLD, KINDS };
@@ -56,8 +57,10 @@ struct state {
   const struct cb_csr *csr;
   int64_t vector_bytes, hot_bytes; /* of an entry of x, and of a hot column's in shared memory: of several vectors */
   enum cb_switch gather;           /* whether a launch before may lay entries side by side */
-  int threads, batch, three_bytes;
-  int64_t blocks; /* thread blocks, one to a multiprocessor */
+  int threads, three_bytes;
+  int batch, cold_batch; /* steps whose loads are in flight together, hot and cold */
+  int per_sm;     /* thread blocks of a multiprocessor */
+  int64_t blocks; /* all of them */
   /* columns */
   struct cb_hot_columns at;
   uint64_t *is_hot;     /* a bit for each column: what is asked most is small enough for a cache */
@@ -321,6 +324,17 @@ static int count_steps(struct state *state) {
   return 1;
 }
 
+/* Where hot steps are more than four times as many as cold ones, batches of as many of both are half empty: R-MAT
+ * 17 x 80 takes 30.7 us for 32.3, 16 x 100 20.5 for 21.1; 15 x 60, with twice as many, 9.3 for 8.6. */
+static void choose_batches(struct state *state, const int64_t *settings) {
+  enum { TIMES = 4, HOT_ONES = 5, COLD_ONES = 2 };
+  state->cold_batch = state->batch;
+  if (settings[HOT_BATCH] || state->batch != USUAL_BATCH || state->vector_bytes != 8 || state->hot_bytes != 8) return;
+  if (!state->slots[COLD] || state->slots[HOT] < TIMES * state->slots[COLD]) return;
+  state->batch = HOT_ONES;
+  state->cold_batch = COLD_ONES;
+}
+
 /* ---- rows' slices: need the steps' order; add where, for packing on the device */
 
 /* Of a row in segments, the number of the first: the others follow. */
@@ -516,8 +530,12 @@ static void build_facts(struct cb_region_builder *builder, const struct state *s
 static void build_constants(struct cb_region_builder *builder, const struct state *state) {
   cb_region_size(builder, "kHot", state->at.hot, "plan: hot columns, whose entries of x lie in shared memory");
   cb_region_size(builder, "kSlices", state->slices, "plan: slices of 32 lanes");
-  cb_region_structure(builder, "kBatch", state->batch, "plan: steps whose loads are in flight together");
   cb_region_structure(builder, "kThreads", state->threads, "plan: threads of a thread block");
+  cb_region_structure(builder, "kBatch", state->batch, "plan: steps whose loads are in flight together");
+  if (state->slots[COLD]) cb_region_structure(builder, "kColdBatch", state->cold_batch, "plan: likewise, cold ones");
+  if (state->cold_batch == state->batch) return;
+  cb_region_family_structure(builder, "kBatch", USUAL_BATCH, "plan: steps whose loads are in flight together");
+  cb_region_family_structure(builder, "kColdBatch", USUAL_BATCH, "plan: likewise, cold ones");
 }
 
 /* One text with long rows and without, and for packed columns whether they are all that are not hot or some. */
@@ -555,7 +573,7 @@ static void build_region(struct cb_region_builder *builder, struct state *state)
   build_family(builder, state);
   builder->region.blocks = state->blocks;
   builder->region.threads = state->threads;
-  builder->region.blocks_per_sm = 1;
+  builder->region.blocks_per_sm = state->per_sm;
   builder->region.dynamic_shared = state->at.hot * state->hot_bytes;
   builder->region.static_shared = met_bytes(builder);
   builder->region.takes_vectors = !state->at.gather;
@@ -596,8 +614,21 @@ static void choose_shape(struct state *state, const int64_t *settings, const str
   const int is_for_several = state->hot_bytes > state->vector_bytes;
   const int is_large = is_for_several || state->vector_bytes > 8; /* which takes twice as many registers */
   state->threads = settings[HOT_THREADS] ? (int)settings[HOT_THREADS] : is_for_several ? 512 : 1024;
-  state->batch = settings[HOT_BATCH] ? (int)settings[HOT_BATCH] : is_large && state->threads > 512 ? 2 : 4;
+  state->batch = settings[HOT_BATCH] ? (int)settings[HOT_BATCH] : is_large && state->threads > 512 ? 2 : USUAL_BATCH;
+  state->per_sm = 1;
   state->blocks = cb_smaller(target->multiprocessors, cb_divide_up(slots, 4 * state->threads));
+}
+
+/* Where all that there is to wait for are streams, more warps wait for more: 508349 x 762 takes 17.3 us for 18.0 by
+ * three thread blocks with tables of their own, if these are small and there is enough for each warp. */
+static void choose_blocks_per_sm(struct state *state, const int64_t *settings, const struct cb_target *target) {
+  enum { BLOCKS = 3, THREADS = 512, TABLE = 40 << 10, NONZEROS = 20 /* of a thread */ };
+  const int64_t blocks = BLOCKS * (int64_t)target->multiprocessors;
+  if (settings[HOT_THREADS] || !state->at.whole || state->vector_bytes != 8 || state->hot_bytes != 8) return;
+  if (state->at.hot * state->hot_bytes > TABLE || state->csr->nnz < NONZEROS * THREADS * blocks) return;
+  state->per_sm = BLOCKS;
+  state->threads = THREADS;
+  state->blocks = blocks;
 }
 
 /* Several vectors take one pass where no launch before gathers entries, so that it must be asked for. Shared memory has
@@ -644,9 +675,11 @@ static enum cb_status hot_plan(struct cb_region_builder *builder, struct cb_diag
   choose_shape(state, builder->settings, builder->target);
   s = choose_columns(state, builder, diag);
   if (s) return s;
+  choose_blocks_per_sm(state, builder->settings, builder->target);
   if (!mark_columns(state) || !count_rows(state) || !cut_slices(state) || !deal_slices(state) ||
       !count_steps(state) || !find_rows(state))
     return cb_fail_memory(diag, "slices", (uint64_t)csr->rows * 16);
+  choose_batches(state, builder->settings);
   if (state->slices > INT32_MAX / LANES - state->blocks * state->threads)
     return cb_fail(diag, CB_ERR_LIMIT, "%lld slices exceed the hot layout's int", (long long)state->slices);
   builder->work.units = state->slices;
