@@ -126,8 +126,9 @@ constexpr int kGathered = 3;  // plan: entries of x that a first launch lays sid
 constexpr int kEach = 1;  // plan: entries of one of its threads
 constexpr int kHot = 3;  // plan: hot columns, whose entries of x lie in shared memory
 constexpr int kSlices = 3;  // plan: slices of 32 lanes
-constexpr int kBatch = 4;  // plan: steps whose loads are in flight together
 constexpr int kThreads = 1024;  // plan: threads of a thread block
+constexpr int kBatch = 4;  // plan: steps whose loads are in flight together
+constexpr int kColdBatch = 4;  // plan: likewise, cold ones
 
 struct Arrays {
   const uint8_t *hot_place;  // 224: place of a hot slot's column among the hot ones
@@ -210,19 +211,19 @@ CBGEN_DEVICE Slice slice_at(const Arrays &arrays, int slice, int lane) {
 
 using Hot = DynamicShared<vector_t, kHot>;
 
-// What a lane adds up of a slice. All loads of kBatch steps are in flight before the first is used. No lane goes past its
-// row's end, so padding is never multiplied.
+// What a lane adds up of a slice. All loads of kBatch hot steps and kColdBatch cold ones are in flight before the first is used. No
+// lane goes past its row's end, so padding is never multiplied.
 CBGEN_DEVICE sum_t add_steps(const Arrays &arrays, const Vectors &vectors, const Hot &hot, const Slice &at) {
   sum_t sum = zero();
   #pragma unroll 1
-  for (int step = 0; step < max(at.hot_steps, at.cold_steps); step += kBatch) {
-    int indices[kBatch];
-    sum_t cold_values[kBatch];
+  for (int step = 0, other = 0; step < at.hot_steps || other < at.cold_steps; step += kBatch, other += kColdBatch) {
+    int indices[kColdBatch];
+    sum_t cold_values[kColdBatch];
     #pragma unroll
-    for (int i = 0; i < kBatch; i++) {
-      const index_t slot = at.cold_slot + 32 * index_t(step + i);
-      indices[i] = step + i < at.cold_steps ? cold_index(arrays, slot) : 0;
-      cold_values[i] = step + i < at.cold_steps ? value(arrays, kHotSlots + slot) : sum_t(0);
+    for (int i = 0; i < kColdBatch; i++) {
+      const index_t slot = at.cold_slot + 32 * index_t(other + i);
+      indices[i] = other + i < at.cold_steps ? cold_index(arrays, slot) : 0;
+      cold_values[i] = other + i < at.cold_steps ? value(arrays, kHotSlots + slot) : sum_t(0);
     }
     int places[kBatch];
     sum_t hot_values[kBatch];
@@ -232,14 +233,14 @@ CBGEN_DEVICE sum_t add_steps(const Arrays &arrays, const Vectors &vectors, const
       places[i] = step + i < at.hot_steps ? hot_place(arrays, slot) : 0;
       hot_values[i] = step + i < at.hot_steps ? value(arrays, slot) : sum_t(0);
     }
-    sum_t cold[kBatch];
+    sum_t cold[kColdBatch];
     #pragma unroll
-    for (int i = 0; i < kBatch; i++) cold[i] = step + i < at.cold_steps ? load_x(vectors, indices[i]) : zero();
+    for (int i = 0; i < kColdBatch; i++) cold[i] = other + i < at.cold_steps ? load_x(vectors, indices[i]) : zero();
     #pragma unroll
     for (int i = 0; i < kBatch; i++)
       if (step + i < at.hot_steps) sum = add_product(sum, hot_values[i], sum_t(hot[places[i]]));
     #pragma unroll
-    for (int i = 0; i < kBatch; i++) sum = add_product(sum, cold_values[i], cold[i]);
+    for (int i = 0; i < kColdBatch; i++) sum = add_product(sum, cold_values[i], cold[i]);
   }
   return sum;
 }
@@ -332,7 +333,7 @@ static uint64_t hubs_checksum(const unsigned char *data, size_t bytes) {
 
 // Checks that `data` (`bytes` long) is the packed data of this kernel, whole and unchanged.
 static const char *hubs_check(const unsigned char *data, size_t bytes) {
-  constexpr uint64_t kId[2] = {0xff2864b000538555u, 0xdaac0a21e08bb309u};  // plan and pattern
+  constexpr uint64_t kId[2] = {0xcfd07c08bef8b36bu, 0xc257e114c94a893du};  // plan and pattern
   uint64_t header[8];
   if (bytes < sizeof header) return "data of hubs: shorter than its header";
   memcpy(header, data, sizeof header);
