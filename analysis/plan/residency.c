@@ -11,13 +11,11 @@
 /* All is measured on an H200, in products back to back, behind other data, and with passes over four vectors between
  * them (bench/results/README.md, "what stays in L2"). */
 enum {
-  SECTOR = 32,
   VECTORS = 3,        /* x and y, and what solvers have beside them: three of each */
   FITS_QUARTERS = 3,  /* of L2, which all of it may take to stay */
   SHARED_TENTHS = 4,  /* of L2, which a part that stays takes */
   MOST_TIMES = 5,     /* halves of L2: a part of what is larger brings nothing */
-  PURE_PERCENT = 90,  /* of what is stored, which must be read once: the rest stays anyhow */
-  GATHERS_THIRD = 3   /* of as many bytes, which sectors of x may take from L2: these must stay there */
+  PURE_PERCENT = 90   /* of what is stored, which must be read once: the rest stays anyhow */
 };
 
 /* Bytes of the region that its text reads by load_stream. */
@@ -35,16 +33,13 @@ static int64_t streamed_bytes(const struct cb_region *region) {
 static int sixteenths(const struct cb_plan *plan) {
   const int64_t l2 = plan->target.l2_bytes;
   const int64_t vectors = VECTORS * plan->vectors * (plan->rows + plan->cols) * (int64_t)cb_type_size(plan->vector_type);
-  int64_t stored = 0, streamed = 0, gathered = 0;
+  int64_t stored = 0, streamed = 0;
   for (int i = 0; i < plan->regions_count; i++) {
-    gathered += SECTOR * plan->regions[i].cost.sectors;
     stored += plan->regions[i].bytes;
     streamed += streamed_bytes(&plan->regions[i]);
   }
   if (stored + vectors <= l2 * FITS_QUARTERS / 4) return 16;
-  if (vectors > l2 / 4 || stored > l2 * MOST_TIMES / 2 || 100 * streamed < PURE_PERCENT * stored ||
-      gathered > stored / GATHERS_THIRD)
-    return 0;
+  if (vectors > l2 / 4 || stored > l2 * MOST_TIMES / 2 || 100 * streamed < PURE_PERCENT * stored) return 0;
   const int64_t share = 16 * (l2 * SHARED_TENTHS / 10) / streamed;
   return (int)(share < 15 ? share : 15);
 }
