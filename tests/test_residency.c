@@ -65,7 +65,7 @@ static void what_fits_stays(void **state) {
   }
 }
 
-/* Where indices are a fifth of what is stored, and are read by all products as all else, no part of the values stays. */
+/* Where indices are a fifth of what is stored, and are read as all else, no part of the values stays. */
 static void indices_stay_anyhow(void **state) {
   int64_t vectors;
   const int64_t stored = stored_bytes("fe3,n=9", "recipe=sell", &vectors);
@@ -101,7 +101,7 @@ static void several_vectors_count(void **state) {
   assert_int_equal(stream_of("stencil7,n=12", "recipe=dia vectors=8", l2), CB_STREAM_LEAVES);
 }
 
-/* Texts read accordingly, compile without spills, and the family's text is the same for all: it gets the word as data. */
+/* Texts read accordingly and compile without spills; the family's text is the same for all, and gets the word as data. */
 static void texts_read_so(void **state) {
   static const struct {
     const char *words, *has, *lacks, *instruction;
