@@ -32,7 +32,8 @@ static int64_t streamed_bytes(const struct cb_region *region) {
 /* Sixteenths of what is read once that stay, from 0 to 16. */
 static int sixteenths(const struct cb_plan *plan) {
   const int64_t l2 = plan->target.l2_bytes;
-  const int64_t vectors = VECTORS * plan->vectors * (plan->rows + plan->cols) * (int64_t)cb_type_size(plan->vector_type);
+  const int64_t vector_bytes = (plan->rows + plan->cols) * (int64_t)cb_type_size(plan->vector_type);
+  const int64_t vectors = VECTORS * plan->vectors * vector_bytes;
   int64_t stored = 0, streamed = 0;
   for (int i = 0; i < plan->regions_count; i++) {
     stored += plan->regions[i].bytes;
