@@ -602,7 +602,7 @@ static void predict(struct cb_region_builder *builder, const struct state *state
                   state->at.miss_ns;
   if (builder->options->vectors > 1) predict_several(builder, state);
   const int64_t warps = state->blocks * state->threads / LANES;
-  const int64_t slices_ns = state->slots[COLD] ? 0 : state->slices * CB_COST_HOT_SLICE_NS / warps;
+  const int64_t slices_ns = state->slots[COLD] || state->per_sm > 1 ? 0 : state->slices * CB_COST_HOT_SLICE_NS / warps;
   cost->tail_ns = CB_COST_HOT_BEGIN_NS + slices_ns + (state->at.gather ? CB_COST_HOT_PREPARE_NS : 0) +
                   state->at.prepare_ns;
 }
