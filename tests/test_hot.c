@@ -194,7 +194,8 @@ static void small_tables_are_several(void **state) {
     int64_t blocks;
   } cases[] = {{"uniform,n=320000,cols=300,per_row=13", "", 512, 3 * 132},
                {"uniform,n=310000,cols=300,per_row=13", "", 1024, 132},   /* a little less than 20 nonzeros a thread */
-               {"uniform,n=320000,cols=5121,per_row=13", "", 1024, 132}}; /* a little more than 40 KiB */
+               {"uniform,n=320000,cols=5121,per_row=13", "", 1024, 132},  /* a little more than 40 KiB */
+               {"uniform,n=460000,cols=300,per_row=9", "", 1024, 132}};   /* short rows */
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
     struct product product = hot_of(cases[c].matrix, cases[c].settings);
     assert_int_equal(product.plan->launches[0].threads, cases[c].threads);
@@ -519,6 +520,8 @@ static void products_of_graphs(void **state) {
   for (size_t m = 0; m < sizeof matrices / sizeof *matrices; m++)
     for (size_t set = 0; set < sizeof settings / sizeof *settings; set++)
       gather_next(&gathered, matrices[m], settings[set]);
+  struct product *product = gather(&gathered, "rmat,scale=10,edge_factor=30", "recipe=hot form=axpby hot-columns=500");
+  assert_int_equal(constant(product, "kColdBatch", -1), 2);
   int with_segments = 0;
   for (int i = 0; i < gathered.count; i++) with_segments += strcmp(fact(&gathered.products[i], "met"), "none") != 0;
   assert_true(with_segments >= 6);

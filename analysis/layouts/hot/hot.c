@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Hot columns: on graphs a few columns hold most of the nonzeros, and what bounds the product is gathering x. The
- * entries of x that the hottest columns ask for lie in shared memory, of which each multiprocessor has one copy; a
- * thread block stays on its multiprocessor, copies them once and works through its share of the rows.
+ * entries of x that the hottest columns ask for lie in shared memory, of which each multiprocessor has one copy (or
+ * three, where that is all of x and small); a thread block stays on its multiprocessor, copies them once and works
+ * through its share of the rows.
  *
  * Rows are stored as sliced ELL (see sell.c): a warp takes a slice of 32 lanes, 1 to 32 lanes share a row, rows of
  * more than `segment` nonzeros are cut into segments that a slice each takes. A slice stores its hot nonzeros and its
@@ -602,7 +603,8 @@ static void predict(struct cb_region_builder *builder, const struct state *state
                   state->at.miss_ns;
   if (builder->options->vectors > 1) predict_several(builder, state);
   const int64_t warps = state->blocks * state->threads / LANES;
-  const int64_t slices_ns = state->slots[COLD] || state->per_sm > 1 ? 0 : state->slices * CB_COST_HOT_SLICE_NS / warps;
+  const int is_hidden = state->slots[COLD] || state->per_sm > 1;
+  const int64_t slices_ns = is_hidden ? 0 : state->slices * CB_COST_HOT_SLICE_NS / warps;
   cost->tail_ns = CB_COST_HOT_BEGIN_NS + slices_ns + (state->at.gather ? CB_COST_HOT_PREPARE_NS : 0) +
                   state->at.prepare_ns;
 }
@@ -620,12 +622,14 @@ static void choose_shape(struct state *state, const int64_t *settings, const str
 }
 
 /* Where all that there is to wait for are streams, more warps wait for more: 508349 x 762 takes 17.3 us for 18.0 by
- * three thread blocks with tables of their own, if these are small and there is enough for each warp. */
+ * three thread blocks with tables of their own, if these are small, there is enough for each warp, and rows are not so
+ * short that a slice ends as it has begun (500000 x 500, 5 in a row: sell 9.8 us, hot 11.8 this way or that). */
 static void choose_blocks_per_sm(struct state *state, const int64_t *settings, const struct cb_target *target) {
-  enum { BLOCKS = 3, THREADS = 512, TABLE = 40 << 10, NONZEROS = 20 /* of a thread */ };
+  enum { BLOCKS = 3, THREADS = 512, TABLE = 40 << 10, NONZEROS = 20, SHORT = 10 }; /* of a thread; of a row */
   const int64_t blocks = BLOCKS * (int64_t)target->multiprocessors;
   if (settings[HOT_THREADS] || !state->at.whole || state->vector_bytes != 8 || state->hot_bytes != 8) return;
   if (state->at.hot * state->hot_bytes > TABLE || state->csr->nnz < NONZEROS * THREADS * blocks) return;
+  if (state->csr->nnz < SHORT * state->csr->rows) return;
   state->per_sm = BLOCKS;
   state->threads = THREADS;
   state->blocks = blocks;
