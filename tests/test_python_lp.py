@@ -92,6 +92,18 @@ class LinearPrograms(FakeCase):
         with cbgen.LinearSolver(matrix, scale=False) as solver:
             self.assertEqual(solver.solve(**given)[2:], cbgen.linear_program(matrix, **given, scale=False)[2:])
 
+    def test_recipes_for_programs(self):
+        matrix, _ = program()
+        usual, chosen = cbgen.compile(matrix), cbgen.compile(matrix, program_loss=500)
+        self.assertIsNot(usual._origin.context, chosen._origin.context)
+        self.assertIs(chosen.T._origin.context, chosen._origin.context)
+        self.refuses(cbgen.ArgumentError, "program-loss", lambda: cbgen.compile(matrix, program_loss=-1))
+        self.refuses(TypeError, "'program_loss' is a matter of the context", cbgen.compile, matrix,
+                     context=cbgen.Context(program_loss=500), program_loss=500)
+        with cbgen.LinearSolver(matrix) as solver, cbgen.LinearSolver(usual) as other:
+            self.assertIs(solver.operator._origin.context, chosen._origin.context)
+            self.assertIs(other.operator, usual)
+
     def test_certificates(self):
         matrix, given = program()
         given.update(cost=-numpy.ones(COLS), upper=None, row_lower=None, row_upper=None)

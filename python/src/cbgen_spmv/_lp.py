@@ -14,7 +14,7 @@ from . import _abi
 from ._arrays import common_stream, library_of, stream_handle
 from ._library import LIBRARY, check
 from ._matrix import view_matrix
-from ._operator import Operator, compile
+from ._operator import PROGRAM_LOSS, Operator, compile
 
 
 class LinearResult(NamedTuple):
@@ -57,14 +57,14 @@ class LinearSolver:
     """Linear programs with one matrix. Its kernels and scales are made once, at the first solution; later ones, and those
     of other threads and streams at the same time, have vectors of their own and nothing to make.
 
-    A: a cbgen.Operator, whose transpose is compiled when first asked for, or a matrix, which is compiled first. Vectors
-        of float64 or float32.
+    A: a cbgen.Operator, whose transpose is compiled when first asked for, or a matrix, which is compiled first with
+        program_loss=500. Vectors of float64 or float32.
     scale: rows and columns are scaled first (cbgen_lp_scales), which most programs need; of an operator that keeps its
         matrix, in CSR. New values of the operator keep the scales that there are.
     """
 
     def __init__(self, A: Any, *, scale: bool = True) -> None:
-        self.operator = A if isinstance(A, Operator) else compile(A)
+        self.operator = A if isinstance(A, Operator) else compile(A, program_loss=PROGRAM_LOSS)
         self._stack, self._lock, self._scale = ExitStack(), threading.Lock(), scale
         self._scales: Tuple[Optional[int], Optional[int]] = (None, None)
         self._first: Optional[ctypes.c_void_p] = None
