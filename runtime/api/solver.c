@@ -362,6 +362,7 @@ static struct cb_staged_parts staged_parts(const cbgen_solver *solver) {
       .plan = &solver->plan,
       .vector = info->vector_type,
       .sum = info->sum_type,
+      .most = options->max_iterations,
       .given = (cb_device_ptr)(uintptr_t)(options->blocks ? options->blocks : options->diagonal),
       .precondition = options->precondition,
       .user = options->precondition_user,

@@ -29,6 +29,7 @@ struct cb_staged_parts {
   struct cb_fused *fused[CB_MOST_FUSIONS]; /* of the plan's fusions; NULL: product and stage are two. The solver's, even
                                             * if it is not loaded */
   enum cb_type vector, sum;
+  int most;               /* iterations; 0: not known */
   cb_device_ptr given;    /* the third vector that the program is given, if there is one */
   cb_preconditioner precondition;
   void *user;
@@ -40,7 +41,8 @@ struct cb_staged_parts {
  * preconditioner once, on a stream under capture. CB_ERR_MEMORY, CB_ERR_DEVICE. */
 enum cb_status cb_staged_load(struct cb_staged **staged, const struct cb_staged_parts *parts, struct cb_diag *diag);
 
-/* Another one with the same kernels, and vectors of its own. `given` and the caller's functions of the parts count. */
+/* Another one with the same kernels, and vectors of its own. `given`, the most iterations and the caller's functions of the
+ * parts count. */
 enum cb_status cb_staged_clone(struct cb_staged **clone, const struct cb_staged *staged,
                                const struct cb_staged_parts *parts, struct cb_diag *diag);
 void cb_staged_free(struct cb_staged *staged); /* NULL is accepted */
