@@ -22,6 +22,8 @@ struct shared {
   struct CUfunc_st *begin, *stages[CB_MOST_STAGES], *condition, *condition_again;
   struct cb_stages_plan plan;
   struct cb_fused *fused[CB_MOST_FUSIONS];
+  struct cb_slabs *slabs; /* of the plan's group */
+  int group;
 };
 
 struct cb_staged {
@@ -42,7 +44,7 @@ struct cb_staged {
   size_t element;
   cb_device_ptr memory;
   cb_device_ptr vectors[MOST_VECTORS]; /* the kernels' struct Pointers, the board at its end */
-  cb_device_ptr given, states, outcome;
+  cb_device_ptr given, states, slabs, outcome;
   int given_count, vectors_count;
   struct cb_solver_info info;
 };
@@ -124,7 +126,7 @@ static int64_t own_bytes(const struct cb_staged *staged) {
   return bytes;
 }
 
-/* One allocation: x and own vectors, the board, what is given, the state's structs, the outcome. */
+/* One allocation: x and own vectors, the board, what is given, the state's structs, what slabs need, the outcome. */
 static enum cb_status allocate(struct cb_staged *staged, cb_device_ptr third, struct cb_diag *diag) {
   const struct cb_program *program = staged->program;
   const struct cb_stages_plan *plan = &staged->shared->plan;
@@ -132,7 +134,8 @@ static enum cb_status allocate(struct cb_staged *staged, cb_device_ptr third, st
   const int64_t board = padded(number * plan->sums * staged->blocks), given = padded(plan->given_bytes);
   const int64_t states = padded(plan->states * plan->state_bytes);
   const int64_t basis = basis_bytes(staged), small = padded(number * plan->small);
-  const int64_t bytes = own_bytes(staged) + basis + small + board + given + states + ALIGN;
+  const int64_t slabs = padded(cb_slabs_bytes(staged->shared->slabs));
+  const int64_t bytes = own_bytes(staged) + basis + small + board + given + states + slabs + ALIGN;
   enum cb_status s = cb_device_alloc(staged->device, &staged->memory, (size_t)bytes, "a solver's vectors", diag);
   if (!s) s = cb_device_fill(staged->device, staged->memory, 0, (size_t)bytes, diag);
   if (s) return s;
@@ -157,7 +160,8 @@ static enum cb_status allocate(struct cb_staged *staged, cb_device_ptr third, st
   staged->vectors_count = count;
   staged->given = at + (cb_device_ptr)board;
   staged->states = staged->given + (cb_device_ptr)given;
-  staged->outcome = staged->states + (cb_device_ptr)states;
+  staged->slabs = staged->states + (cb_device_ptr)states;
+  staged->outcome = staged->slabs + (cb_device_ptr)slabs;
   staged->info.device_bytes = bytes;
   return CB_OK;
 }
@@ -226,12 +230,27 @@ static enum cb_status do_fused(const struct cb_staged *staged, int number, struc
   return cb_fused_launch(staged->shared->fused[number], &call, stream, diag);
 }
 
+/* A whole group by one kernel. */
+static enum cb_status do_slabs(const struct cb_staged *staged, struct CUstream_st *stream, struct cb_diag *diag) {
+  const struct cb_stages_plan *plan = &staged->shared->plan;
+  const struct cb_slabs_call call = {.vectors = staged->vectors,
+                                     .given = staged->given,
+                                     .state = state_at(staged, plan->acts[plan->groups[staged->shared->group].first + 1].from),
+                                     .own = staged->slabs};
+  return cb_slabs_launch(staged->shared->slabs, &call, stream, diag);
+}
+
 static enum cb_status do_acts(const struct cb_staged *staged, int first, int count, struct CUstream_st *stream,
                               struct cb_diag *diag) {
   const struct cb_stages_plan *plan = &staged->shared->plan;
   enum cb_status s = CB_OK;
   for (int i = first, group = 0, times = 1; i < first + count && !s; i++) {
     while (group < plan->groups_count && plan->groups[group].first + plan->groups[group].count <= i) group++;
+    if (staged->shared->slabs && i == plan->groups[staged->shared->group].first) {
+      s = do_slabs(staged, stream, diag);
+      i += plan->groups[staged->shared->group].count - 1;
+      continue;
+    }
     const int fusion = fusion_at(staged, i);
     s = fusion >= 0 ? do_fused(staged, fusion, stream, diag) : do_act(staged, &plan->acts[i], stream, diag);
     i += fusion >= 0;
@@ -476,6 +495,7 @@ enum cb_status cb_staged_load(struct cb_staged **out, const struct cb_staged_par
   if (staged) staged->shared = cb_calloc(1, sizeof *staged->shared);
   if (!staged || !staged->shared) {
     for (int i = 0; i < CB_MOST_FUSIONS; i++) cb_fused_free(parts->fused[i]);
+    cb_slabs_free(parts->slabs);
     cb_free(staged);
     return cb_fail_memory(diag, "a solver", sizeof *staged);
   }
@@ -485,6 +505,9 @@ enum cb_status cb_staged_load(struct cb_staged **out, const struct cb_staged_par
     staged->shared->fused[i] = parts->fused[i];
     if (parts->fused[i]) cb_fused_registers(parts->fused[i], &staged->info);
   }
+  staged->shared->slabs = parts->slabs;
+  staged->shared->group = parts->group;
+  if (parts->slabs) cb_slabs_registers(parts->slabs, &staged->info);
   const enum cb_status s = make(staged, parts, parts->cubin, diag);
   if (s) cb_staged_free(staged);
   else *out = staged;
@@ -507,6 +530,7 @@ enum cb_status cb_staged_clone(struct cb_staged **out, const struct cb_staged *s
 
 static void unload(const struct cb_driver *driver, struct shared *shared) {
   for (int i = 0; i < CB_MOST_FUSIONS; i++) cb_fused_free(shared->fused[i]);
+  cb_slabs_free(shared->slabs);
   if (shared->module) driver->call.module_unload(shared->module);
   if (shared->condition_module) driver->call.module_unload(shared->condition_module);
 }
@@ -528,6 +552,7 @@ void cb_staged_free(struct cb_staged *staged) {
 
 cb_device_ptr cb_staged_outcome(const struct cb_staged *staged) { return staged->outcome; }
 int cb_staged_is_graph(const struct cb_staged *staged) { return staged->exec != NULL; }
+int cb_staged_has_slabs(const struct cb_staged *staged) { return staged->shared->slabs != NULL; }
 struct cb_solver_info cb_staged_info(const struct cb_staged *staged) { return staged->info; }
 
 /* ---- running */

@@ -9,6 +9,7 @@
 #include "codegen/program/stages.h"
 #include "runtime/operator/operator.h"
 #include "runtime/solver/fused.h"
+#include "runtime/solver/slabs.h"
 #include "runtime/solver/solver.h"
 
 struct cb_staged;
@@ -28,6 +29,8 @@ struct cb_staged_parts {
   const void *cubin;      /* of the plan's text */
   struct cb_fused *fused[CB_MOST_FUSIONS]; /* of the plan's fusions; NULL: product and stage are two. The solver's, even
                                             * if it is not loaded */
+  struct cb_slabs *slabs; /* one kernel for the plan's group `group` (cb_slabs_find), or NULL; likewise */
+  int group;
   enum cb_type vector, sum;
   int most;               /* iterations; 0: not known */
   cb_device_ptr given;    /* the third vector that the program is given, if there is one */
@@ -55,6 +58,7 @@ enum cb_status cb_staged_run(struct cb_staged *staged, const struct cb_solve *so
 
 cb_device_ptr cb_staged_outcome(const struct cb_staged *staged);
 int cb_staged_is_graph(const struct cb_staged *staged); /* or a loop on the host */
+int cb_staged_has_slabs(const struct cb_staged *staged);
 struct cb_solver_info cb_staged_info(const struct cb_staged *staged);
 
 #endif

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Dealing lines, packing parts, loading and launching: see slabs.h. */
+#include "runtime/solver/slabs.h"
+
+#include "base/integers.h"
+#include "base/memory.h"
+#include "base/real.h"
+
+#include <string.h>
+
+enum {
+  SIDES = 2,
+  THREADS = 896, /* 72 registers of each */
+  LANES = CB_SLAB_LANES,
+  WARPS = THREADS / LANES,
+  NARROW = 0xffff, /* the first number that has no room in an index of two bytes, or is that of what only fills */
+  WORDS = 64       /* bytes */
+};
+
+struct cb_slabs {
+  const struct cb_device *device;
+  struct CUmod_st *module;
+  struct CUfunc_st *function;
+  struct cb_slab_shape shape;
+  cb_device_ptr parts;
+  enum cb_type type;
+  int registers, local_bytes;
+};
+
+/* ---- who has which lines */
+
+static int64_t length_of(const struct cb_csr *csr, int64_t line) {
+  return cb_csr_row(csr, line + 1) - cb_csr_row(csr, line);
+}
+
+/* Lines in descending order of length, the first of equals first. */
+static enum cb_status sort_lines(int32_t **order, const struct cb_csr *csr, struct cb_diag *diag) {
+  int64_t most = 0;
+  for (int64_t line = 0; line < csr->rows; line++) most = cb_larger(most, length_of(csr, line));
+  int64_t *starts = cb_calloc((size_t)most + 2, sizeof *starts);
+  *order = cb_alloc((size_t)csr->rows + 1, sizeof **order);
+  if (!starts || !*order) {
+    cb_free(starts);
+    return cb_fail_memory(diag, "lines in order", (uint64_t)csr->rows);
+  }
+  for (int64_t line = 0; line < csr->rows; line++) starts[most - length_of(csr, line) + 1]++;
+  for (int64_t i = 0; i <= most; i++) starts[i + 1] += starts[i];
+  for (int64_t line = 0; line < csr->rows; line++) (*order)[starts[most - length_of(csr, line)]++] = (int32_t)line;
+  cb_free(starts);
+  return CB_OK;
+}
+
+/* The place in the order of a thread block's line: round by round, every other one from the last block to the first. */
+static int64_t place_of(int64_t round, int block, int blocks) {
+  return round * blocks + (round % 2 ? blocks - 1 - block : block);
+}
+
+static int64_t lines_of(const struct cb_csr *csr, int block, int blocks) {
+  const int64_t whole = csr->rows / blocks;
+  return whole + (place_of(whole, block, blocks) < csr->rows);
+}
+
+static int64_t steps_of(const struct cb_slab_deal *deal, int side, int64_t first, int block) {
+  const struct cb_slab_shape *shape = &deal->shape; /* the first line of a slice is its longest */
+  const int64_t line = deal->order[side][place_of(first, block, shape->blocks)];
+  return cb_divide_up(length_of(deal->matrices[side], line), (int64_t)shape->sides[side].lanes);
+}
+
+/* As many lanes to a line as there are threads for, and entries. */
+static void choose_lanes(struct cb_slab_side *side, int64_t entries) {
+  side->lanes = 1;
+  while (side->lanes < LANES && 2 * side->lanes * side->most_lines <= THREADS && side->lanes * side->lines < entries)
+    side->lanes *= 2;
+}
+
+static void count_entries(struct cb_slab_deal *deal, int number) {
+  struct cb_slab_side *side = &deal->shape.sides[number];
+  const int each = LANES / side->lanes;
+  side->most_slices = cb_divide_up(side->most_lines, (int64_t)each);
+  for (int block = 0; block < deal->shape.blocks; block++) {
+    const int64_t lines = lines_of(deal->matrices[number], block, deal->shape.blocks);
+    int64_t steps = 0, warps[WARPS] = {0};
+    for (int64_t first = 0; first < lines; first += each) {
+      const int64_t own = steps_of(deal, number, first, block);
+      steps += own;
+      warps[first / each % WARPS] += own;
+    }
+    side->most_entries = cb_larger(side->most_entries, LANES * steps);
+    for (int i = 0; i < WARPS; i++) deal->steps[number] = cb_larger(deal->steps[number], warps[i]);
+  }
+}
+
+/* What products multiply is copied where there is room beside the rest, the shorter of the two first. */
+static void choose_copies(struct cb_slab_deal *deal, const struct cb_target *target, enum cb_type type) {
+  enum { VECTORS = 8, OTHERS = 4 << 10 }; /* of a line, and bytes */
+  struct cb_slab_side *sides = deal->shape.sides;
+  const int64_t size = (int64_t)cb_type_size(type);
+  int64_t room = target->shared_per_block - OTHERS;
+  for (int i = 0; i < SIDES; i++)
+    room -= sides[i].most_entries * (size + sides[i].index_bytes) + sides[i].most_lines * (4 + VECTORS * size) +
+            8 * sides[i].most_slices;
+  const int shorter = sides[1].across < sides[0].across;
+  for (int i = 0; i < SIDES; i++) {
+    struct cb_slab_side *side = &sides[i ? !shorter : shorter];
+    side->copied = side->across * size <= room;
+    if (side->copied) room -= side->across * size;
+  }
+}
+
+enum cb_status cb_slabs_deal(struct cb_slab_deal *deal, const struct cb_csr *const *matrices,
+                             const struct cb_target *target, enum cb_type type, struct cb_diag *diag) {
+  *deal = (struct cb_slab_deal){.shape = {.threads = THREADS}};
+  struct cb_slab_shape *shape = &deal->shape;
+  if (!matrices[0]->nnz || matrices[0]->rows > INT32_MAX || matrices[1]->rows > INT32_MAX)
+    return cb_fail(diag, CB_ERR_UNSUPPORTED, "a matrix without entries, or with more than 2^31 lines");
+  shape->blocks = (int)cb_smaller((int64_t)target->multiprocessors, cb_smaller(matrices[0]->rows, matrices[1]->rows));
+  for (int i = 0; i < SIDES; i++) {
+    struct cb_slab_side *side = &shape->sides[i];
+    deal->matrices[i] = matrices[i];
+    side->lines = matrices[i]->rows;
+    side->across = matrices[i]->cols;
+    side->index_bytes = side->across < NARROW ? 2 : 4;
+    side->most_lines = cb_divide_up(side->lines, (int64_t)shape->blocks);
+    const enum cb_status s = sort_lines(&deal->order[i], matrices[i], diag);
+    if (s) return s;
+    choose_lanes(side, matrices[i]->nnz);
+    count_entries(deal, i);
+  }
+  choose_copies(deal, target, type);
+  return CB_OK;
+}
+
+void cb_slab_deal_release(struct cb_slab_deal *deal) {
+  for (int i = 0; i < SIDES; i++) cb_free(deal->order[i]);
+  *deal = (struct cb_slab_deal){0};
+}
+
+/* Fitted to an H200: see bench/results. */
+int64_t cb_slabs_ns(const struct cb_slab_deal *deal) {
+  enum { CHAIN = 3600, FAR = 120, STEP = 25 }; /* of an iteration; of a step whose entries come from L2, and from here */
+  int64_t ns = CHAIN;
+  for (int i = 0; i < SIDES; i++) ns += deal->steps[i] * (deal->shape.sides[i].copied ? STEP : FAR);
+  return ns;
+}
+
+/* ---- parts of the matrix */
+
+static void pack_slice(const struct cb_slab_deal *deal, int number, int block, int64_t first, int64_t lines,
+                       int64_t begin, enum cb_type type, unsigned char *part) {
+  const struct cb_slab_side *side = &deal->shape.sides[number];
+  const struct cb_csr *csr = deal->matrices[number];
+  const int64_t steps = steps_of(deal, number, first, block);
+  for (int lane = 0; lane < LANES; lane++) {
+    const int64_t own = first + lane / side->lanes;
+    const int64_t line = own < lines ? deal->order[number][place_of(own, block, deal->shape.blocks)] : -1;
+    for (int64_t step = 0; step < steps; step++) {
+      const int64_t k = line < 0 ? INT64_MAX : cb_csr_row(csr, line) + step * side->lanes + lane % side->lanes;
+      const int64_t at = begin + LANES * step + lane;
+      const int is_entry = line >= 0 && k < cb_csr_row(csr, line + 1);
+      const uint32_t index = is_entry ? (uint32_t)csr->col_idx[k] : UINT32_MAX;
+      cb_real_set(part + side->values, type, at, is_entry ? csr->values[k] : 0);
+      if (side->index_bytes == 2) ((uint16_t *)(part + side->indices))[at] = (uint16_t)index;
+      else ((uint32_t *)(part + side->indices))[at] = index;
+    }
+  }
+}
+
+static void pack_side(const struct cb_slab_deal *deal, int number, int block, enum cb_type type, unsigned char *part) {
+  const struct cb_slab_side *side = &deal->shape.sides[number];
+  const int64_t lines = lines_of(deal->matrices[number], block, deal->shape.blocks);
+  int32_t *slices = (int32_t *)(part + side->slices);
+  int64_t begin = 0;
+  *(int32_t *)(part + side->count) = (int32_t)lines;
+  for (int64_t i = 0; i < lines; i++)
+    ((int32_t *)(part + side->line_numbers))[i] = deal->order[number][place_of(i, block, deal->shape.blocks)];
+  for (int64_t first = 0; first < lines; first += LANES / side->lanes) {
+    const int64_t steps = steps_of(deal, number, first, block);
+    *slices++ = (int32_t)begin;
+    *slices++ = (int32_t)steps;
+    pack_slice(deal, number, block, first, lines, begin, type, part);
+    begin += LANES * steps;
+  }
+}
+
+static enum cb_status put_parts(struct cb_slabs *slabs, const struct cb_slab_deal *deal, struct cb_diag *diag) {
+  const struct cb_slab_shape *shape = &deal->shape;
+  const size_t bytes = (size_t)shape->bytes * (size_t)shape->blocks;
+  unsigned char *parts = cb_calloc(bytes, 1);
+  if (!parts) return cb_fail_memory(diag, "parts of a matrix", bytes);
+  for (int block = 0; block < shape->blocks; block++)
+    for (int i = 0; i < SIDES; i++) pack_side(deal, i, block, slabs->type, parts + (size_t)shape->bytes * (size_t)block);
+  enum cb_status s = cb_device_alloc(slabs->device, &slabs->parts, bytes, "parts of a matrix", diag);
+  if (!s) s = cb_device_upload(slabs->device, slabs->parts, parts, bytes, "parts of a matrix", diag);
+  cb_free(parts);
+  return s;
+}
+
+/* ---- loading */
+
+static enum cb_status find_kernel(struct cb_slabs *slabs, struct cb_diag *diag) {
+  const struct cb_driver *driver = slabs->device->driver;
+  const struct cb_slab_shape *shape = &slabs->shape;
+  int each = 0;
+  enum cb_status s = cb_driver_find_kernel(driver, &slabs->function, slabs->module, CB_SLABS_KERNEL, diag);
+  if (!s)
+    s = cb_driver_check(driver,
+                        driver->call.function_set(slabs->function, CB_CU_FUNC_MAX_DYNAMIC_SHARED, (int)shape->shared),
+                        diag, "give iterations %lld bytes of shared memory", (long long)shape->shared);
+  if (!s)
+    s = cb_driver_note_registers(driver, &slabs->registers, &slabs->local_bytes, slabs->function, CB_SLABS_KERNEL, diag);
+  if (!s)
+    s = cb_driver_check(driver, driver->call.occupancy(&each, slabs->function, shape->threads, (size_t)shape->shared),
+                        diag, "ask how many thread blocks a multiprocessor holds");
+  if (!s && (int64_t)each * slabs->device->target.multiprocessors < shape->blocks)
+    s = cb_fail(diag, CB_ERR_LIMIT, "the GPU has no room for %d thread blocks at once", shape->blocks);
+  return s;
+}
+
+static enum cb_status fill(struct cb_slabs *slabs, const struct cb_slab_deal *deal, const void *cubin,
+                           struct cb_diag *diag) {
+  const struct cb_driver *driver = slabs->device->driver;
+  enum cb_status s =
+      cb_driver_check(driver, driver->call.module_load(&slabs->module, cubin), diag, "load iterations");
+  if (s) slabs->module = NULL;
+  if (!s) s = find_kernel(slabs, diag);
+  return s ? s : put_parts(slabs, deal, diag);
+}
+
+enum cb_status cb_slabs_load(struct cb_slabs **out, const struct cb_device *device, const struct cb_slab_deal *deal,
+                             enum cb_type type, const void *cubin, struct cb_diag *diag) {
+  struct cb_slabs *slabs = cb_calloc(1, sizeof *slabs);
+  *out = NULL;
+  if (!slabs) return cb_fail_memory(diag, "iterations", sizeof *slabs);
+  slabs->device = device;
+  slabs->shape = deal->shape;
+  slabs->type = type;
+  const enum cb_status s = fill(slabs, deal, cubin, diag);
+  if (s) cb_slabs_free(slabs);
+  else *out = slabs;
+  return s;
+}
+
+void cb_slabs_free(struct cb_slabs *slabs) {
+  if (!slabs) return;
+  if (slabs->parts) cb_device_free(slabs->device, slabs->parts);
+  if (slabs->module) slabs->device->driver->call.module_unload(slabs->module);
+  cb_free(slabs);
+}
+
+void cb_slabs_registers(const struct cb_slabs *slabs, struct cb_solver_info *info) {
+  info->registers = (int)cb_larger(info->registers, slabs->registers);
+  info->local_bytes = (int)cb_larger(info->local_bytes, slabs->local_bytes);
+}
+
+/* ---- launching */
+
+int64_t cb_slabs_bytes(const struct cb_slabs *slabs) {
+  if (!slabs) return 0;
+  const struct cb_slab_side *sides = slabs->shape.sides;
+  return WORDS + 2 * (sides[0].across + sides[1].across) * (int64_t)cb_type_size(slabs->type);
+}
+
+enum cb_status cb_slabs_launch(const struct cb_slabs *slabs, const struct cb_slabs_call *call,
+                               struct CUstream_st *stream, struct cb_diag *diag) {
+  const struct cb_driver *driver = slabs->device->driver;
+  cb_device_ptr given = call->given, state = call->state, parts = slabs->parts, words = call->own,
+                handed = call->own + WORDS;
+  void *parameters[] = {(void *)call->vectors, &given, &state, &state, &parts, &handed, &words};
+  struct cb_cu_launch_attribute attribute = {.id = CB_CU_LAUNCH_COOPERATIVE, .value.allowed = 1};
+  const struct cb_cu_launch config = {.grid = {(unsigned)slabs->shape.blocks, 1, 1},
+                                      .block = {(unsigned)slabs->shape.threads, 1, 1},
+                                      .shared_bytes = (unsigned)slabs->shape.shared,
+                                      .stream = stream,
+                                      .attributes = &attribute,
+                                      .attributes_count = 1};
+  return cb_driver_check(driver, driver->call.launch_with(&config, slabs->function, parameters, NULL), diag,
+                         "launch iterations");
+}
