@@ -48,7 +48,7 @@ static void check_shape(const char *shape, const char *settings, int scaled) {
     assert_string_equal(cbgen_lp_form(lp), "graph+matrix");
     const long before = fake->executed;
     cbgen_lp_result result = lp_solved(&bed, lp);
-    const long spared = before - first - (fake->executed - before); /* 63 of 64 iterations are one kernel, of 126 or more */
+    const long spared = before - first - (fake->executed - before); /* 63 of 64 iterations are one kernel */
     assert_int_equal(result.iterations, expected.iterations);
     assert_in_range(spared, 125 * ((iterations + 63) / 64), 400 * ((iterations + 63) / 64));
     if (!(apart(&bed, PRIMAL, x) <= near && apart(&bed, DUAL, y) <= near))

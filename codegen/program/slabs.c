@@ -26,8 +26,8 @@ int cb_slabs_find(const struct cb_stages_plan *plan, int *group, int *first) {
     for (int i = 0; i + 1 < plan->fusions_count; i++) {
       const struct cb_group *found = &plan->groups[g];
       const struct cb_act *acts = &plan->acts[found->first];
-      if (found->count != 4 || plan->fusions[i].act != found->first || plan->fusions[i + 1].act != found->first + 2) continue;
-      if (acts[1].from != acts[3].to) continue;
+      if (found->count != 4 || acts[1].from != acts[3].to) continue;
+      if (plan->fusions[i].act != found->first || plan->fusions[i + 1].act != found->first + 2) continue;
       *group = g;
       *first = i;
       return 1;

@@ -3,10 +3,11 @@
  * of two fused products without sums (stages.h), as a linear program's are between two checks.
  *
  * Each thread block, of which a multiprocessor has one, owns some lines of either product (rows of the matrix, and
- * columns), with their nonzeros and the program's vectors of these lines, in its shared memory for all these iterations.
- * What one product makes and the other multiplies is handed on through L2, in numbers that carry their own message
- * (hand_on): so no thread block waits for more than what it reads, and there is no barrier. The vector that the first
- * product multiplies is copied to shared memory as a whole where there is room, and gathered there; likewise the second.
+ * columns), with their nonzeros and the program's vectors of these lines, in its shared memory for all these
+ * iterations. What one product makes and the other multiplies is handed on through L2, in numbers that carry their own
+ * message (hand_on): so no thread block waits for more than what it reads, and there is no barrier. The vector that the
+ * first product multiplies is copied to shared memory as a whole where there is room, and gathered there; likewise the
+ * second.
  *
  * Nobody overwrites what others still read: a vector has two places in turn, and whoever writes a line's entry has read
  * what the other product made of the last one, for which all that read it, or (copied) all thread blocks, are done. So
@@ -20,9 +21,9 @@
 
 enum { CB_SLAB_LANES = 32, CB_SLAB_HEAD = 16 };
 
-/* Of one product: what it has in a thread block's part, each from a byte on. A slice is what a warp does at once: lines,
- * of `lanes` lanes each. Its steps have an entry for each lane, of which some only fill. Lines are listed by their
- * numbers, slices by their first entry and their steps. */
+/* Of one product: what it has in a thread block's part, each from a byte on. A slice is what a warp does at once:
+ * lines, of `lanes` lanes each. Its steps have an entry for each lane, of which some only fill. Lines are listed by
+ * their numbers, slices by their first entry and their steps. */
 struct cb_slab_side {
   int64_t lines, across;           /* of the matrix */
   int lanes;                       /* of a line */
@@ -44,9 +45,9 @@ struct cb_slab_shape {
 int cb_slabs_find(const struct cb_stages_plan *plan, int *group, int *first);
 
 /* The text, and where everything lies: the bytes of the shape, whose other numbers are given. `type`: of vectors and
- * sums, f64 or f32. Parameters: the stages' struct of pointers; what is given; the state's struct to read, and to write, which are one; the parts of
- * thread blocks, one behind the other; twice what either product multiplies, zero before the first launch; four words of
- * 32 bits, likewise.
+ * sums, f64 or f32. Parameters: the stages' struct of pointers; what is given; the state's struct to read, and to
+ * write, which are one; the parts of thread blocks, one behind the other; twice what either product multiplies, zero
+ * before the first launch; four words of 32 bits, likewise.
  * CB_ERR_LIMIT: there is not so much shared memory (`room`); CB_ERR_UNSUPPORTED: the program is none of these. */
 enum cb_status cb_slabs_text(struct cb_text *text, struct cb_slab_shape *shape, const struct cb_program *program,
                              const struct cb_stages_plan *plan, enum cb_type type, int64_t room, struct cb_diag *diag);

@@ -118,7 +118,7 @@ static struct cb_staged_parts parts_of(const cbgen_lp *lp) {
                                   .sum = info->sum_type};
 }
 
-/* The matrices of both products, in the plan's order: that of the first one, which is the transpose's, and the other. */
+/* The matrices of both products, in the plan's order: the transpose of the caller's, and his. */
 static enum cb_status take_matrices(struct cb_csr matrices[2], const cbgen_lp *lp, struct cb_diag *diag) {
   const struct cb_operator_info *info = cb_operator_info(lp->a->op);
   struct cb_view view;
@@ -165,14 +165,14 @@ static enum cb_status load_slabs(const cbgen_lp *lp, struct cb_slab_deal *deal, 
 /* Iterations with the matrix in shared memory, if it finds room there; else the products make them. */
 static enum cb_status add_slabs(const cbgen_lp *lp, struct cb_staged_parts *parts, struct cb_diag *diag) {
   struct cb_csr matrices[2] = {{0}};
+  const struct cb_csr *const both[] = {&matrices[0], &matrices[1]};
   struct cb_slab_deal deal = {0};
   struct cb_diag own = {0};
   int first;
   if (!may_have_slabs(lp) || !cb_slabs_find(parts->plan, &parts->group, &first)) return CB_OK;
   enum cb_status s = take_matrices(matrices, lp, diag);
   if (!s) {
-    s = cb_slabs_deal(&deal, (const struct cb_csr *[]){&matrices[0], &matrices[1]}, &parts->device->target, parts->vector,
-                      &own);
+    s = cb_slabs_deal(&deal, both, &parts->device->target, parts->vector, &own);
     if (!s) s = load_slabs(lp, &deal, parts, &own);
     if (s == CB_ERR_UNSUPPORTED || s == CB_ERR_LIMIT || s == CB_ERR_MISSING) s = CB_OK;
     else if (s) *diag = own;

@@ -137,7 +137,7 @@ void cb_slab_deal_release(struct cb_slab_deal *deal) {
 
 /* Fitted to an H200: see bench/results. */
 int64_t cb_slabs_ns(const struct cb_slab_deal *deal) {
-  enum { CHAIN = 3600, FAR = 120, STEP = 25 }; /* of an iteration; of a step whose entries come from L2, and from here */
+  enum { CHAIN = 3600, FAR = 120, STEP = 25 }; /* of an iteration; of a step whose entries are in L2, and here */
   int64_t ns = CHAIN;
   for (int i = 0; i < SIDES; i++) ns += deal->steps[i] * (deal->shape.sides[i].copied ? STEP : FAR);
   return ns;
@@ -187,8 +187,10 @@ static enum cb_status put_parts(struct cb_slabs *slabs, const struct cb_slab_dea
   const size_t bytes = (size_t)shape->bytes * (size_t)shape->blocks;
   unsigned char *parts = cb_calloc(bytes, 1);
   if (!parts) return cb_fail_memory(diag, "parts of a matrix", bytes);
-  for (int block = 0; block < shape->blocks; block++)
-    for (int i = 0; i < SIDES; i++) pack_side(deal, i, block, slabs->type, parts + (size_t)shape->bytes * (size_t)block);
+  for (int block = 0; block < shape->blocks; block++) {
+    unsigned char *part = parts + (size_t)shape->bytes * (size_t)block;
+    for (int i = 0; i < SIDES; i++) pack_side(deal, i, block, slabs->type, part);
+  }
   enum cb_status s = cb_device_alloc(slabs->device, &slabs->parts, bytes, "parts of a matrix", diag);
   if (!s) s = cb_device_upload(slabs->device, slabs->parts, parts, bytes, "parts of a matrix", diag);
   cb_free(parts);
@@ -207,7 +209,8 @@ static enum cb_status find_kernel(struct cb_slabs *slabs, struct cb_diag *diag) 
                         driver->call.function_set(slabs->function, CB_CU_FUNC_MAX_DYNAMIC_SHARED, (int)shape->shared),
                         diag, "give iterations %lld bytes of shared memory", (long long)shape->shared);
   if (!s)
-    s = cb_driver_note_registers(driver, &slabs->registers, &slabs->local_bytes, slabs->function, CB_SLABS_KERNEL, diag);
+    s = cb_driver_note_registers(driver, &slabs->registers, &slabs->local_bytes, slabs->function, CB_SLABS_KERNEL,
+                                 diag);
   if (!s)
     s = cb_driver_check(driver, driver->call.occupancy(&each, slabs->function, shape->threads, (size_t)shape->shared),
                         diag, "ask how many thread blocks a multiprocessor holds");

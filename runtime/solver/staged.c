@@ -233,9 +233,10 @@ static enum cb_status do_fused(const struct cb_staged *staged, int number, struc
 /* A whole group by one kernel. */
 static enum cb_status do_slabs(const struct cb_staged *staged, struct CUstream_st *stream, struct cb_diag *diag) {
   const struct cb_stages_plan *plan = &staged->shared->plan;
+  const struct cb_act *acts = &plan->acts[plan->groups[staged->shared->group].first];
   const struct cb_slabs_call call = {.vectors = staged->vectors,
                                      .given = staged->given,
-                                     .state = state_at(staged, plan->acts[plan->groups[staged->shared->group].first + 1].from),
+                                     .state = state_at(staged, acts[1].from),
                                      .own = staged->slabs};
   return cb_slabs_launch(staged->shared->slabs, &call, stream, diag);
 }
@@ -392,8 +393,8 @@ static enum cb_status fill_inner(const struct cb_staged *staged, uint64_t handle
 
 /* How often a turn of the loop executes the body. A turn takes some 5 us, but behind the end of a solution products are
  * executed in vain: cg 7-point 60^3 takes 18.7 us an iteration by turns of one, 16.6, 15.1 and 14.7 by 2, 4 and 8, and
- * 7.5 for each body in vain; 160^3 202, 198 and 196 by 1, 2 and 4, and 70. So these numbers are the best of solutions of
- * about 40 iterations. Where no more are allowed than make an odd number of turns, turns are equal. */
+ * 7.5 for each body in vain; 160^3 202, 198 and 196 by 1, 2 and 4, and 70. So these numbers are the best of solutions
+ * of about 40 iterations. Where few iterations are allowed, turns are equal. */
 static int bodies_of(const struct cb_staged *staged) {
   const int64_t bytes = cb_operator_info(staged->op)->stored_bytes;
   const int64_t usual = bytes < 32 << 20 ? 8 : bytes < 128 << 20 ? 4 : bytes < 512 << 20 ? 2 : 1;

@@ -44,8 +44,8 @@ struct cb_staged_parts {
  * preconditioner once, on a stream under capture. CB_ERR_MEMORY, CB_ERR_DEVICE. */
 enum cb_status cb_staged_load(struct cb_staged **staged, const struct cb_staged_parts *parts, struct cb_diag *diag);
 
-/* Another one with the same kernels, and vectors of its own. `given`, the most iterations and the caller's functions of the
- * parts count. */
+/* Another one with the same kernels, and vectors of its own. `given`, the most iterations and the caller's functions of
+ * the parts count. */
 enum cb_status cb_staged_clone(struct cb_staged **clone, const struct cb_staged *staged,
                                const struct cb_staged_parts *parts, struct cb_diag *diag);
 void cb_staged_free(struct cb_staged *staged); /* NULL is accepted */

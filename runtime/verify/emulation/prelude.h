@@ -283,7 +283,8 @@ inline void store_l2(T *p, T value, int line = __builtin_LINE()) {
   emulated::write_l2(p, sizeof value, &value);
 }
 /* A number that carries its own message: it needs no fence. Who awaits it lets others run until it is there. */
-template <class T> inline void hand_on(T *place, typename Same<T>::type number, uint32_t bit, int line = __builtin_LINE()) {
+template <class T>
+inline void hand_on(T *place, typename Same<T>::type number, uint32_t bit, int line = __builtin_LINE()) {
   emulated::events++;
   if ((uintptr_t)place % sizeof(T)) emulated::misaligned(place, sizeof(T), line);
   unsigned char bytes[sizeof(T)];
