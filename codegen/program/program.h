@@ -210,6 +210,8 @@ struct cb_program_form {
   int near;      /* what a grid's thread blocks read of the matrix lies in shared memory, too (near.h) */
   int64_t room; /* of which a thread block may have so many bytes, or all of a grid on one multiprocessor */
   int multiprocessors; /* of the GPU, for such a grid */
+  int64_t apart; /* bytes of a matrix from which on several kernels are the better choice, if a grid's product has shared
+                  * memory of its own; 0: none */
 };
 
 enum { CB_PROGRAM_CLUSTER_BLOCKS = 16 };
