@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-enum { SIDES = 2, ALIGN = 16, BATCH = 6, COPIED_BATCH = 4 };
+enum { SIDES = 2, ALIGN = 16 };
 
 struct writer {
   const struct cb_program *program;
@@ -117,7 +117,7 @@ static enum cb_status add_side(struct writer *writer, struct cb_text *text, int 
   cb_scope_placeholder(&scope, "lines", number_text(writer, side->lines));
   cb_scope_placeholder(&scope, "across", number_text(writer, side->across));
   cb_scope_placeholder(&scope, "lanes", number_text(writer, side->lanes));
-  cb_scope_placeholder(&scope, "batch", number_text(writer, side->copied ? COPIED_BATCH : BATCH));
+  cb_scope_placeholder(&scope, "batch", number_text(writer, side->batch));
   cb_scope_placeholder(&scope, "values", number_text(writer, side->values));
   cb_scope_placeholder(&scope, "indices", number_text(writer, side->indices));
   cb_scope_placeholder(&scope, "line_numbers", number_text(writer, side->line_numbers));

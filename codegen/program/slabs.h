@@ -28,6 +28,7 @@ struct cb_slab_side {
   int64_t lines, across;           /* of the matrix */
   int lanes;                       /* of a line */
   int64_t most_lines, most_slices, most_entries; /* of a thread block */
+  int batch;                       /* steps at once */
   int copied;                      /* what is multiplied */
   int index_bytes;                 /* 2 or 4; the largest number is that of what only fills */
   int64_t values, indices, line_numbers, slices, count, copy;
