@@ -84,6 +84,36 @@ static void iterations_are_those_of_products(void **state) {
   check_shape("random,rows=400,cols=2,density=0.4", "recipe=sell", 0);
 }
 
+static void check_declined(const char *shape, const char *settings, cbgen_values values) {
+  struct lp_bed bed = {.context = new_context(settings), .csr = matrix_of(shape)};
+  cbgen_request request = {.struct_size = sizeof request, .values = values};
+  const cbgen_lp_options plain = {.struct_size = sizeof plain, .max_iterations = 10};
+  cbgen_lp_options options = plain;
+  cbgen_lp *lp;
+  int32_t *pointers;
+  const cbgen_csr view = matrix_view(&bed, &pointers);
+  options.matrix = &view;
+  must(bed.context, cbgen_compile(bed.context, &view, &request, &bed.a));
+  request.transpose = 1;
+  must(bed.context, cbgen_compile(bed.context, &view, &request, &bed.transposed));
+  must_operator(bed.a, cbgen_lp_create(bed.a, bed.transposed, &options, &lp));
+  assert_string_equal(cbgen_lp_form(lp), "graph");
+  cbgen_lp_free(lp);
+  cbgen_operator_free(bed.a);
+  cbgen_operator_free(bed.transposed);
+  cbgen_context_destroy(bed.context);
+  cb_csr_release(&bed.csr);
+  free(pointers);
+}
+
+/* Where nobody has a copy of what he gathers, values may change, or types differ. */
+static void what_does_not_pay_declines(void **state) {
+  (void)state;
+  check_declined("random,rows=300,cols=400,density=0.002", "recipe=sell", CBGEN_VALUES_STORED);
+  check_declined("random,rows=30,cols=40,density=0.2", "recipe=sell", CBGEN_VALUES_MUTABLE);
+  check_declined("random,rows=30,cols=40,density=0.2", "recipe=sell type=f32-f64", CBGEN_VALUES_STORED);
+}
+
 static void what_has_no_room_declines(void **state) {
   int32_t *pointers;
   struct lp_bed bed = lp_bed_of(matrix_of("random,rows=1400,cols=1800,density=0.08"), "recipe=sell", "", 3);
@@ -104,6 +134,7 @@ static void what_has_no_room_declines(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(iterations_are_those_of_products, open_fake, check_fake),
+      cmocka_unit_test_setup_teardown(what_does_not_pay_declines, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(what_has_no_room_declines, open_fake, check_fake),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,16 +17,13 @@ struct cb_slab_deal {
   const struct cb_csr *matrices[2];
   int64_t *starts[2]; /* of each thread block's lines in the order, and the end */
   int32_t *order[2];  /* lines; each thread block's in descending order of length */
-  int64_t steps[2];   /* the most of a warp, one behind the other */
 };
 
-/* `matrices`: of the group's products, in their order. CB_ERR_UNSUPPORTED: a matrix without entries. */
+/* `matrices`: of the group's products, in their order. CB_ERR_UNSUPPORTED: a matrix without entries, or
+ * one with which products are faster. */
 enum cb_status cb_slabs_deal(struct cb_slab_deal *deal, const struct cb_csr *const *matrices,
                              const struct cb_target *target, enum cb_type type, struct cb_diag *diag);
 void cb_slab_deal_release(struct cb_slab_deal *deal);
-
-/* What an iteration takes, predicted. */
-int64_t cb_slabs_ns(const struct cb_slab_deal *deal);
 
 /* `cubin`: of the text for the deal, whose shape is whole. With the device's context current. CB_ERR_LIMIT: the GPU has
  * no room for all thread blocks at once. */
