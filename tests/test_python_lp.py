@@ -13,6 +13,7 @@ from python_stand_ins import CUPY, TORCH
 from python_support import FakeCase, Stream
 
 import cbgen_spmv as cbgen
+from cbgen_spmv._library import LIBRARY
 
 ROWS, COLS = 25, 40
 INF = numpy.inf
@@ -103,6 +104,20 @@ class LinearPrograms(FakeCase):
         with cbgen.LinearSolver(matrix) as solver, cbgen.LinearSolver(usual) as other:
             self.assertIs(solver.operator._origin.context, chosen._origin.context)
             self.assertIs(other.operator, usual)
+
+    def test_matrices_in_shared_memory(self):
+        matrix, given = program()
+        expected = cbgen.linear_program(matrix, **given)
+        with cbgen.LinearSolver(cbgen.compile(matrix, specialise="now")) as solver:
+            for _ in range(2):
+                found = solver.solve(**given)
+                self.assertEqual(found.status, 0)
+                self.assertAlmostEqual(found.fun, expected.fun, delta=1e-5 * (1 + abs(expected.fun)))
+            self.assertEqual(LIBRARY.cbgen_lp_form(solver._first), b"graph+matrix")
+        for operator in (matrix, cbgen.compile(matrix, specialise="now", values="mutable")):
+            with cbgen.LinearSolver(operator, scale=False) as solver:
+                self.assertEqual(solver.solve(**given).status, 0)
+                self.assertEqual(LIBRARY.cbgen_lp_form(solver._first), b"graph")
 
     def test_certificates(self):
         matrix, given = program()

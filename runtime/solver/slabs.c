@@ -261,6 +261,8 @@ static enum cb_status find_kernel(struct cb_slabs *slabs, struct cb_diag *diag) 
 static enum cb_status fill(struct cb_slabs *slabs, const struct cb_slab_deal *deal, const void *cubin,
                            struct cb_diag *diag) {
   const struct cb_driver *driver = slabs->device->driver;
+  if (!driver->call.launch_with)
+    return cb_fail(diag, CB_ERR_UNSUPPORTED, "the driver is too old for kernels whose thread blocks hand on numbers");
   enum cb_status s =
       cb_driver_check(driver, driver->call.module_load(&slabs->module, cubin), diag, "load iterations");
   if (s) slabs->module = NULL;
