@@ -82,6 +82,7 @@ static void iterations_are_those_of_products(void **state) {
   check_shape("random,rows=300,cols=40,density=0.05", "recipe=sell type=f32", 1);
   check_shape("random,rows=3,cols=900,density=0.9", "recipe=sell", 0);
   check_shape("random,rows=400,cols=2,density=0.4", "recipe=sell", 0);
+  check_shape("long_row,rows=12,cols=600,per_row=3,long_rows=1,long_length=580", "recipe=sell", 0);
 }
 
 static void check_declined(const char *shape, const char *settings, cbgen_values values) {
@@ -110,6 +111,7 @@ static void check_declined(const char *shape, const char *settings, cbgen_values
 static void what_does_not_pay_declines(void **state) {
   (void)state;
   check_declined("random,rows=300,cols=400,density=0.002", "recipe=sell", CBGEN_VALUES_STORED);
+  check_declined("random,rows=7,cols=9000,density=0.4", "recipe=sell", CBGEN_VALUES_STORED);
   check_declined("random,rows=30,cols=40,density=0.2", "recipe=sell", CBGEN_VALUES_MUTABLE);
   check_declined("random,rows=30,cols=40,density=0.2", "recipe=sell type=f32-f64", CBGEN_VALUES_STORED);
 }

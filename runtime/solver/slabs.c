@@ -129,6 +129,24 @@ static void count_entries(struct cb_slab_deal *deal, int number) {
   }
   side->most_slices = cb_divide_up(side->most_lines, (int64_t)each);
   side->batch = (int)cb_divide_up(longest, cb_divide_up(longest, (int64_t)BATCH));
+  deal->steps[number] = longest * cb_divide_up(side->most_slices, (int64_t)WARPS);
+}
+
+/* What a product takes of an iteration, in nanoseconds: a copy and gathers in shared memory, one step after the other; or
+ * gathers from L2, as fast as it gives them, or as their chains allow. */
+static int64_t ns_of(const struct cb_slab_deal *deal, int number, enum cb_type type) {
+  enum { STEP = 25, COPIED = 40 /* bytes per nanosecond */, CHAIN = 700 };
+  const struct cb_slab_side *side = &deal->shape.sides[number];
+  const int64_t gathers = deal->matrices[number]->nnz / deal->shape.blocks;
+  if (side->copied) return STEP * deal->steps[number] + side->across * (int64_t)cb_type_size(type) / COPIED;
+  return cb_larger(gathers * 4 / 5, CHAIN * cb_divide_up(deal->steps[number], (int64_t)side->batch));
+}
+
+/* Whether an iteration is predicted to be faster than two fused products: a line of many entries is one warp's here. */
+static int pays(const struct cb_slab_deal *deal, enum cb_type type) {
+  enum { OWN = 1500, PRODUCTS = 3000, RATE = 165 /* gathers per microsecond and thousand */ };
+  const int64_t products = PRODUCTS + 2 * deal->matrices[0]->nnz / RATE;
+  return OWN + ns_of(deal, 0, type) + ns_of(deal, 1, type) < products;
 }
 
 /* What products multiply is copied where that takes no more than twice the sectors that a thread block would gather, and
@@ -170,8 +188,8 @@ enum cb_status cb_slabs_deal(struct cb_slab_deal *deal, const struct cb_csr *con
     count_entries(deal, i);
   }
   choose_copies(deal, target, type);
-  if (shape->sides[0].copied || shape->sides[1].copied) return CB_OK;
-  return cb_fail(diag, CB_ERR_UNSUPPORTED, "neither vector that is multiplied is short enough for a copy of each thread block");
+  if ((shape->sides[0].copied || shape->sides[1].copied) && pays(deal, type)) return CB_OK;
+  return cb_fail(diag, CB_ERR_UNSUPPORTED, "products are predicted to be faster than iterations in shared memory");
 }
 
 void cb_slab_deal_release(struct cb_slab_deal *deal) {

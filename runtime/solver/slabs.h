@@ -17,6 +17,7 @@ struct cb_slab_deal {
   const struct cb_csr *matrices[2];
   int64_t *starts[2]; /* of each thread block's lines in the order, and the end */
   int32_t *order[2];  /* lines; each thread block's in descending order of length */
+  int64_t steps[2];   /* the most of a warp, one behind the other */
 };
 
 /* `matrices`: of the group's products, in their order. CB_ERR_UNSUPPORTED: a matrix without entries, or
