@@ -901,15 +901,6 @@ static int is_aligned(const struct writer *writer) {
   return own == CB_ROWS_OF_THREADS || (own == CB_ROWS_OF_LANES && form->resident && form->kind == CB_PROGRAM_GRID);
 }
 
-/* Such a product has fewer threads on a multiprocessor than by itself, and no vectors beside it. */
-static enum cb_status check_apart(const struct writer *writer) {
-  const struct cb_program_request *request = writer->request;
-  const int64_t apart = request->form.apart;
-  const int shares = writer->product.shares || request->launches[0].dynamic_shared;
-  if (!apart || !shares || request->program->basis || request->stored_bytes < apart) return CB_OK;
-  return cb_fail(writer->base.diag, CB_ERR_UNSUPPORTED, "a large product with shared memory of its own is faster by itself");
-}
-
 static void choose(struct writer *writer) {
   const struct cb_program_request *request = writer->request;
   const struct cb_program *program = request->program;
@@ -919,7 +910,7 @@ static void choose(struct writer *writer) {
                     request->launches[0].blocks * request->launches[0].threads >= request->rows;
   for (int i = 0; i < program->sections_count; i++) writer->blended |= has_blend(writer, &program->sections[i]);
   writer->spread = request->form.resident && request->form.kind == CB_PROGRAM_CLUSTER;
-  if (!writer->base.status) writer->base.status = check_apart(writer);
+  if (!writer->base.status) writer->base.status = cb_program_apart(request, writer->product.shares, writer->base.diag);
   if (request->form.near && !writer->base.status)
     writer->base.status = cb_near_plan(&writer->near_bytes, &writer->product, request,
                                        room_for_slots(writer), writer->base.diag);

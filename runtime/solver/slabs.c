@@ -132,8 +132,8 @@ static void count_entries(struct cb_slab_deal *deal, int number) {
   deal->steps[number] = longest * cb_divide_up(side->most_slices, (int64_t)WARPS);
 }
 
-/* What a product takes of an iteration, in nanoseconds: a copy and gathers in shared memory, one step after the other; or
- * gathers from L2, as fast as it gives them, or as their chains allow. */
+/* What a product takes of an iteration, in nanoseconds: a copy and gathers in shared memory, one step after the other;
+ * or gathers from L2, as fast as it gives them, or as their chains allow. */
 static int64_t ns_of(const struct cb_slab_deal *deal, int number, enum cb_type type) {
   enum { STEP = 25, COPIED = 40 /* bytes per nanosecond */, CHAIN = 700 };
   const struct cb_slab_side *side = &deal->shape.sides[number];
@@ -149,9 +149,9 @@ static int pays(const struct cb_slab_deal *deal, enum cb_type type) {
   return OWN + ns_of(deal, 0, type) + ns_of(deal, 1, type) < products;
 }
 
-/* What products multiply is copied where that takes no more than twice the sectors that a thread block would gather, and
- * there is room beside the rest; the shorter of the two first. If neither is, all that wait for numbers ask for them
- * again and again: 20000 x 80000 takes 22.1 us an iteration, 17.6 by products. */
+/* What products multiply is copied where that takes no more than twice the sectors that a thread block would gather,
+ * and there is room beside the rest; the shorter of the two first. If neither is, all that wait for numbers ask for
+ * them again and again: 20000 x 80000 takes 22.1 us an iteration, 17.6 by products. */
 static void choose_copies(struct cb_slab_deal *deal, const struct cb_target *target, enum cb_type type) {
   enum { VECTORS = 8, OTHERS = 4 << 10, SECTOR = 32 }; /* of a line; bytes */
   struct cb_slab_side *sides = deal->shape.sides;
