@@ -160,7 +160,6 @@ static enum cb_status add_head(struct writer *writer, struct cb_text *text) {
   cb_scope_placeholder(&scope, "vector_type", cb_type_entry_name(writer->type));
   cb_scope_placeholder(&scope, "sum_type", cb_type_entry_name(writer->type));
   cb_scope_placeholder(&scope, "threads", number_text(writer, writer->shape->threads));
-  cb_scope_placeholder(&scope, "blocks", number_text(writer, writer->shape->blocks));
   cb_scope_placeholder(&scope, "bytes", number_text(writer, writer->shape->bytes));
   cb_scope_placeholder(&scope, "states", number_text(writer, writer->shape->states));
   return expand(writer, text, "head", &scope);

@@ -11,7 +11,7 @@
  *
  * Nobody overwrites what others still read: a vector has two places in turn, and whoever writes a line's entry has read
  * what the other product made of the last one, for which all that read it, or (copied) all thread blocks, are done. So
- * each thread block has lines of both. */
+ * each thread block has lines of both, and at least one of the two vectors is copied. */
 #ifndef CBGEN_CODEGEN_PROGRAM_SLABS_H
 #define CBGEN_CODEGEN_PROGRAM_SLABS_H
 
@@ -48,7 +48,7 @@ int cb_slabs_find(const struct cb_stages_plan *plan, int *group, int *first);
 /* The text, and where everything lies: the bytes of the shape, whose other numbers are given. `type`: of vectors and
  * sums, f64 or f32. Parameters: the stages' struct of pointers; what is given; the state's struct to read, and to
  * write, which are one; the parts of thread blocks, one behind the other; twice what either product multiplies, zero
- * before the first launch; four words of 32 bits, likewise.
+ * before the first launch; two words of 32 bits, likewise.
  * CB_ERR_LIMIT: there is not so much shared memory (`room`); CB_ERR_UNSUPPORTED: the program is none of these. */
 enum cb_status cb_slabs_text(struct cb_text *text, struct cb_slab_shape *shape, const struct cb_program *program,
                              const struct cb_stages_plan *plan, enum cb_type type, int64_t room, struct cb_diag *diag);
