@@ -206,7 +206,7 @@ static enum cb_status choose_form(const cbgen_solver *solver, const struct cb_pr
                                   struct cb_program_form *form, struct cb_diag *diag) {
   /* cg in a grid and in a graph, us an iteration: blocks that are read once FE 36^3 (45 MB) 29.3, 33.3, 44^3 (83 MB)
    * 50.9, 44.7, 56^3 111, 79.8; merge FE 28^3 (60 MB) 30.0, 22.9, 7-point 160^3 239, 235. */
-  enum { APART = 56 << 20 };
+  enum { APART = 50 << 20 };
   const char *name = solver->options.program_form;
   const int blocks = solver->options.thread_blocks;
   if (is_free(solver)) {

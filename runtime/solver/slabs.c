@@ -135,7 +135,7 @@ static void count_entries(struct cb_slab_deal *deal, int number) {
 /* What a product takes of an iteration, in nanoseconds: a copy and gathers in shared memory, one step after the other;
  * or gathers from L2, as fast as it gives them, or as their chains allow. */
 static int64_t ns_of(const struct cb_slab_deal *deal, int number, enum cb_type type) {
-  enum { STEP = 25, COPIED = 40 /* bytes per nanosecond */, CHAIN = 700 };
+  enum { STEP = 25, COPIED = 30 /* bytes per nanosecond */, CHAIN = 700 };
   const struct cb_slab_side *side = &deal->shape.sides[number];
   const int64_t gathers = deal->matrices[number]->nnz / deal->shape.blocks;
   if (side->copied) return STEP * deal->steps[number] + side->across * (int64_t)cb_type_size(type) / COPIED;
