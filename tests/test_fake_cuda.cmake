@@ -114,7 +114,7 @@ foreach(library $<TARGET_FILE:fake_cusparse> /nowhere/libcusparse.so)
   if(library STREQUAL "/nowhere/libcusparse.so")
     set(name lp_without_cusparse)
   endif()
-  add_test(NAME ${name} COMMAND bench_lp generate:random,rows=20,cols=40,density=0.2 WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  add_test(NAME ${name} COMMAND bench_lp --products 1 generate:random,rows=20,cols=40,density=0.2 WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   cbgen_run_on_fake_cuda(${name})
   set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "CBGEN_FAKE_STRICT=1" "OMP_WAIT_POLICY=passive" "CBGEN_CACHE_DIR="
                "CBGEN_CUSPARSE=${library}")
