@@ -38,6 +38,7 @@ static enum cb_status text_in_form(struct cb_text *text, const char *matrix, con
                                              .launches_count = plan->launches_count,
                                              .has_carry = plan->carry_sums > 0,
                                              .rows = plan->rows,
+                                             .stored_bytes = form->apart ? 1 << 20 : 0,
                                              .sizes = {.restart = 20, .block_size = 3},
                                              .vector = plan->vector_type,
                                              .sum = plan->sum_type};
@@ -176,6 +177,31 @@ static void solvers_may_have_another_recipe(void **state) {
     const int suits = is_square ? recipe->suits_programs : recipe->commits_in_order;
     if (suits != cases[i].suits) fail_msg("%s: %s", cases[i].settings, recipe->name);
     product_release(&product);
+  }
+}
+
+/* A large product with shared memory of its own stays a kernel of its own, where the form is the library's choice. */
+static void large_products_that_share_stay_apart(void **state) {
+  static const char random[] = "random,rows=900,cols=900,density=0.03";
+  static const struct {
+    const char *settings, *method;
+    int64_t apart;
+    int refused;
+  } cases[] = {{"recipe=merge", "cg", 1000, 1},
+               {"recipe=merge", "cg", 1 << 30, 0},
+               {"recipe=merge", "cg", 0, 0},
+               {"recipe=merge", "gmres", 1000, 0},
+               {"recipe=sell", "cg", 1000, 0}};
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const struct cb_program_form grid = {.kind = CB_PROGRAM_GRID, .apart = cases[i].apart};
+    struct cb_program_shape shape;
+    struct cb_text text = {0};
+    struct cb_diag diag = {0};
+    const enum cb_status s =
+        text_in_form(&text, random, cases[i].settings, cb_program_find(cases[i].method, 0), &grid, &shape, &diag);
+    if (s != (cases[i].refused ? CB_ERR_UNSUPPORTED : CB_OK)) fail_msg("%d: %s", (int)i, diag.message);
+    cb_text_release(&text);
   }
 }
 
@@ -663,6 +689,7 @@ static void vectors_are_read_coherently(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_recipe_has_programs_or_says_why), cmocka_unit_test(solvers_may_have_another_recipe),
+      cmocka_unit_test(large_products_that_share_stay_apart),
       cmocka_unit_test(methods_have_names),
       cmocka_unit_test(sums_are_fused_where_rows_have_one_thread), cmocka_unit_test(no_program_spills),
       cmocka_unit_test(no_form_spills), cmocka_unit_test(resident_vectors_need_no_fences),

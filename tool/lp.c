@@ -100,7 +100,8 @@ static enum cb_status make_solver(struct program *program, const struct cb_call 
                                     .absolute_tolerance = call->tolerance,
                                     .max_iterations = (int)call->iterations,
                                     .row_scales = at(program, ROW_SCALES),
-                                    .column_scales = at(program, COLUMN_SCALES)};
+                                    .column_scales = at(program, COLUMN_SCALES),
+                                    .matrix = &view};
   return s ? s
            : cb_check_call(cbgen_lp_create(program->a, program->transposed, &options, &program->lp),
                            cbgen_operator_message(program->a), diag);

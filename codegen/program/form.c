@@ -161,6 +161,13 @@ int cb_program_matrix_pays(const struct cb_program_form *form, const struct cb_p
   return form->kind == CB_PROGRAM_GRID && size->stored_bytes / most_blocks(form->kind, size) >= LEAST;
 }
 
+enum cb_status cb_program_apart(const struct cb_program_request *request, int shares, struct cb_diag *diag) {
+  const int64_t apart = request->form.apart;
+  const int has_own = shares || request->launches[0].dynamic_shared;
+  if (!apart || !has_own || request->program->basis || request->stored_bytes < apart) return CB_OK;
+  return cb_fail(diag, CB_ERR_UNSUPPORTED, "a large product with shared memory of its own is faster by itself");
+}
+
 void cb_program_complete(struct cb_program_form *form, const struct cb_program_size *size) {
   if (form->kind == CB_PROGRAM_BLOCK) form->blocks = 1;
   if (form->kind == CB_PROGRAM_CLUSTER && !form->blocks) form->blocks = cluster_blocks(size);

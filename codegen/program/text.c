@@ -910,6 +910,7 @@ static void choose(struct writer *writer) {
                     request->launches[0].blocks * request->launches[0].threads >= request->rows;
   for (int i = 0; i < program->sections_count; i++) writer->blended |= has_blend(writer, &program->sections[i]);
   writer->spread = request->form.resident && request->form.kind == CB_PROGRAM_CLUSTER;
+  if (!writer->base.status) writer->base.status = cb_program_apart(request, writer->product.shares, writer->base.diag);
   if (request->form.near && !writer->base.status)
     writer->base.status = cb_near_plan(&writer->near_bytes, &writer->product, request,
                                        room_for_slots(writer), writer->base.diag);

@@ -280,6 +280,7 @@ class LpOptions(Structure):
         ("column_scales", c_void_p),
         ("result", POINTER(LpResult)),
         ("certificate_tolerance", c_double),
+        ("matrix", POINTER(Csr)),
     ]
 
 

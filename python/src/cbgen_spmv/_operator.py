@@ -37,6 +37,7 @@ SYMMETRIC = {None: _abi.Symmetry.SYMMETRY_OPTION, True: _abi.Symmetry.SYMMETRIC,
              "hermitian": _abi.Symmetry.HERMITIAN, False: _abi.Symmetry.UNSYMMETRIC}
 SPECIALISE = {each.name.lower(): each for each in _abi.Specialise}
 REORDER = {each.name.lower(): each for each in _abi.Reorder}
+PROGRAM_LOSS = 500  # nanoseconds, of what solvers compile, as in `cbgen solve`
 Path = Union[str, "os.PathLike[str]"]
 
 
@@ -667,7 +668,8 @@ def compile(matrix: Any, *, expected_products: int = 0, values: str = "stored", 
             tune: Optional[str] = None, cache: Union[None, str, "os.PathLike[str]"] = None, context: Optional[Context] = None,
             name: str = "matrix", shape: Optional[Tuple[int, int]] = None, stream: Any = None,
             keep_matrix: bool = True, specialise: str = "auto", vectors: int = 1, reorder: str = "none",
-            symmetric: Union[None, bool, str] = None, split: bool = False, conjugate: bool = False) -> Operator:
+            symmetric: Union[None, bool, str] = None, split: bool = False, conjugate: bool = False,
+            program_loss: Optional[int] = None) -> Operator:
     """Looks at a sparse matrix, writes a CUDA kernel for it, compiles it, and gives the operator that multiplies.
 
     matrix: a SciPy or CuPy sparse matrix (CSR, CSC, COO and BSR; other formats are converted), a sparse CSR tensor of
@@ -686,7 +688,7 @@ def compile(matrix: Any, *, expected_products: int = 0, values: str = "stored", 
     device: number of the GPU; None: where the matrix lies, else the current one of this thread, else 0.
     tune: "model", "measure" (compiles and times the best few candidates) or "off".
     cache: directory of kept kernels; "" for none.
-    context: a cbgen.Context instead of device, type, semiring, tune and cache, with more options.
+    context: a cbgen.Context instead of device, type, semiring, tune, cache and program_loss, with more options.
     name: stands in the lines of the log.
     stream: on which a matrix on the GPU is ready; None: the current one of its library.
     keep_matrix: the operator refers to the matrix, so that .T and .rmatvec can be compiled later.
@@ -702,6 +704,9 @@ def compile(matrix: Any, *, expected_products: int = 0, values: str = "stored", 
         `Context({"check-symmetry": "on"})` and `check_symmetry` find values that break the promise.
     split: store each value, a float64, as a float32, its head, and what that lacks of it: nothing is lost, and
         `multiply_heads` reads heads alone. Values are 0 or of a size from 2^-126 to 3.4e38.
+    program_loss: by so many nanoseconds a product may be slower, for an operator that solvers or linear programs are
+        made of, if their vectors find a better place beside it. None: 0; `solve`, `linear_program` and LinearSolver
+        have 500 for matrices that they compile.
 
     TypeError, ValueError: what was handed over does not fit. cbgen.Error: see its subclasses.
     """
@@ -721,7 +726,7 @@ def compile(matrix: Any, *, expected_products: int = 0, values: str = "stored", 
                          "it first, with matrix.tocsr()")
     views = view_matrix(taken, None if stream is None else stream_handle(stream))
     used = context_for(context, device, views.device, {"type": type, "semiring": semiring, "tune": tune,
-                                                   "cache": cache})
+                                                   "cache": cache, "program_loss": program_loss})
     origin = Origin(taken if keep_matrix else None, used, name, expected_products, VALUES[values], threading.RLock(),
                     {}, specialise=SPECIALISE[specialise], vectors=min(int(vectors), 1 << 20),
                     reorder=REORDER[reorder], symmetric=SYMMETRIC[symmetric], split=bool(split))
