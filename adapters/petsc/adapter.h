@@ -130,6 +130,7 @@ PetscErrorCode cbp_vector_close(struct cbp_vector *v); /* what was written is in
 struct cbp_options {
   char recipe[64], cache[PETSC_MAX_PATH_LEN], more[1024]; /* "": as cbgen has it */
   PetscInt expected_products, device;
+  PetscInt symmetric_from; /* entries; below 0: nothing is promised */
   PetscEnum values, specialise; /* cbgen_values, cbgen_specialise */
   PetscBool overlap;
 };
@@ -141,6 +142,7 @@ PetscErrorCode cbp_options_read(Mat A, struct cbp_options *options);
 struct cbp_direction {
   cbgen_operator *op; /* NULL: none was made yet, or A has no entries */
   PetscBool made, adds; /* adds: its form is y += A x */
+  PetscBool symmetric;  /* it was compiled with the promise that A is: of new values that must be known, too */
   const void *data; /* the matrix's, which another matrix's may replace */
   PetscObjectState pattern, values;
   PetscInt entries;
@@ -165,6 +167,7 @@ struct cbp_matrix {
   PetscBool context_adds; /* the context's option "form" is "add" */
   struct cbp_direction direction[2]; /* A, and its transpose */
   PetscObjectState blocks_seen;      /* of a parallel matrix: its state when its blocks' were last compared */
+  PetscBool whole_is_symmetric;      /* of a diagonal block: the parallel matrix is known to be */
   /* While a parallel matrix is multiplied: of its diagonal block, whose product may run on when it returns, and then
    * has these vectors; of its off-diagonal block, whose product adds to what that one gives */
   PetscBool may_run_on, runs_on;

@@ -9,6 +9,10 @@ static const char *const values_names[] = {"stored", "mutable", "fixed", "cbgen_
 static const char *const specialise_names[] = {"auto", "now", "never", "cbgen_specialise", "", NULL};
 static const char composed[] = "cbgen_matrix";
 
+/* 32 MiB of doubles. Half is stored of a matrix beyond L2, where a layout can; of smaller ones a promise only costs, as
+ * the host plans and packs them. */
+enum { SYMMETRIC_FROM = 4 << 20 };
+
 PetscErrorCode cbp_options_read(Mat A, struct cbp_options *options) {
   PetscFunctionBegin;
   PetscObjectOptionsBegin((PetscObject)A);
@@ -17,6 +21,9 @@ PetscErrorCode cbp_options_read(Mat A, struct cbp_options *options) {
                                NULL));
   PetscCall(PetscOptionsInt("-mat_cbgen_expected_products", "set-up that so many products cannot repay is left out",
                             "cbgen_request", options->expected_products, &options->expected_products, NULL));
+  PetscCall(PetscOptionsInt("-mat_cbgen_symmetric_from",
+                            "entries from which on what PETSc knows of symmetry is promised; -1: never", "cbgen_request",
+                            options->symmetric_from, &options->symmetric_from, NULL));
   PetscCall(PetscOptionsEnum("-mat_cbgen_values", "whether values will be renewed", "cbgen_request", values_names,
                              options->values, &options->values, NULL));
   PetscCall(PetscOptionsEnum("-mat_cbgen_specialise", "when the matrix gets a kernel of its own", "cbgen_request",
@@ -73,7 +80,8 @@ PetscErrorCode cbp_matrix_attach(Mat A, cbp_kind kind, struct cbp_matrix **m) {
   PetscFunctionBegin;
   PetscCall(PetscNew(m));
   (*m)->kind = kind;
-  (*m)->options = (struct cbp_options){.values = (PetscEnum)CBGEN_VALUES_MUTABLE, .device = -1, .overlap = PETSC_TRUE};
+  (*m)->options = (struct cbp_options){.symmetric_from = SYMMETRIC_FROM, .values = (PetscEnum)CBGEN_VALUES_MUTABLE,
+                                       .device = -1, .overlap = PETSC_TRUE};
   PetscCall(PetscContainerCreate(PETSC_COMM_SELF, &container));
   PetscCall(PetscContainerSetPointer(container, *m));
   PetscCall(CBP_CONTAINER_SET_DESTROY(container, destroy_matrix));
@@ -208,13 +216,24 @@ static PetscErrorCode has_mostly_empty_rows(Mat A, PetscBool *mostly) {
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode compile_form(struct cbp_matrix *m, const cbgen_csr *csr, PetscBool transpose, PetscBool adds,
-                                   cbgen_operator **op, cbgen_status *failed) {
+/* Whether PETSc knows that A's values of now are symmetric (MAT_SYMMETRIC, MAT_SPD). */
+static PetscErrorCode is_symmetric(Mat A, const struct cbp_matrix *m, PetscInt entries, PetscBool *symmetric) {
+  PetscBool is_known, is_so;
+  PetscFunctionBegin;
+  PetscCall(MatIsSymmetricKnown(A, &is_known, &is_so));
+  const PetscBool known = (is_known && is_so) || m->whole_is_symmetric ? PETSC_TRUE : PETSC_FALSE;
+  *symmetric = known && m->options.symmetric_from >= 0 && entries >= m->options.symmetric_from ? PETSC_TRUE : PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode compile_form(struct cbp_matrix *m, const cbgen_csr *csr, const struct cbp_direction *d,
+                                   PetscBool transpose, cbgen_operator **op, cbgen_status *failed) {
   const cbgen_request request = {.struct_size = sizeof request, .expected_products = m->options.expected_products,
                                  .values = (cbgen_values)m->options.values, .transpose = transpose,
-                                 .specialise = (cbgen_specialise)m->options.specialise};
+                                 .specialise = (cbgen_specialise)m->options.specialise,
+                                 .symmetric = d->symmetric ? CBGEN_SYMMETRIC : CBGEN_SYMMETRY_OPTION};
   PetscFunctionBegin;
-  PetscCall(open_context(m, adds));
+  PetscCall(open_context(m, d->adds));
   *failed = cbgen_compile(m->context, csr, &request, op);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -228,10 +247,10 @@ static PetscErrorCode compile(Mat A, struct cbp_matrix *m, const cbgen_csr *csr,
   PetscFunctionBegin;
   d->adds = PETSC_FALSE;
   if (m->kind == CBP_OFF_DIAGONAL && !transpose) PetscCall(has_mostly_empty_rows(A, &d->adds));
-  PetscCall(compile_form(m, csr, transpose, d->adds, &d->op, &failed));
+  PetscCall(compile_form(m, csr, d, transpose, &d->op, &failed));
   if (failed && d->adds) {
     d->adds = PETSC_FALSE;
-    PetscCall(compile_form(m, csr, transpose, d->adds, &d->op, &failed));
+    PetscCall(compile_form(m, csr, d, transpose, &d->op, &failed));
   }
   CBP_CHECK(failed, cbgen_message(m->context));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -254,11 +273,16 @@ static PetscErrorCode make(Mat A, struct cbp_matrix *m, PetscBool transpose, str
   PetscCall(MatGetNonzeroState(A, &pattern));
   const PetscInt entries = (PetscInt)info.nz_used;
   const PetscBool same = d->made && d->data == A->data && d->pattern == pattern && d->entries == entries;
-  const PetscBool keep = same && m->options.values == (PetscEnum)CBGEN_VALUES_MUTABLE;
+  PetscBool symmetric;
+  PetscCall(is_symmetric(A, m, entries, &symmetric));
+  if (transpose) symmetric = PETSC_FALSE; /* the other triangle would count */
+  const PetscBool holds = symmetric || !d->symmetric; /* what was promised */
+  const PetscBool keep = same && holds && m->options.values == (PetscEnum)CBGEN_VALUES_MUTABLE;
   if (!keep) {
     cbgen_operator_free(d->op);
     d->op = NULL;
     d->made = PETSC_FALSE;
+    d->symmetric = symmetric;
   }
   if (entries) {
     PetscCall(view_matrix(A, entries, &csr));
