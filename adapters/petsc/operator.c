@@ -273,7 +273,7 @@ static PetscErrorCode make(Mat A, struct cbp_matrix *m, PetscBool transpose, str
   PetscCall(MatGetNonzeroState(A, &pattern));
   const PetscInt entries = (PetscInt)info.nz_used;
   const PetscBool same = d->made && d->data == A->data && d->pattern == pattern && d->entries == entries;
-  PetscBool symmetric;
+  PetscBool symmetric = PETSC_FALSE;
   PetscCall(is_symmetric(A, m, entries, &symmetric));
   if (transpose) symmetric = PETSC_FALSE; /* the other triangle would count */
   const PetscBool holds = symmetric || !d->symmetric; /* what was promised */
