@@ -220,7 +220,7 @@ static PetscErrorCode measure_solutions(const struct bench *bench, Mat A, KSPTyp
 }
 
 static PetscErrorCode measure(struct bench *bench, Mat A, PetscBool ours, double seconds[COLUMNS], Vec y, Vec solution) {
-  char plan[TEXT], form[TEXT];
+  char plan[TEXT], other[TEXT], form[TEXT];
   Vec x, b;
   PetscMPIInt ranks;
   PetscFunctionBeginUser;
@@ -234,7 +234,9 @@ static PetscErrorCode measure(struct bench *bench, Mat A, PetscBool ours, double
   if (ranks == 1) PetscCall(measure_solutions(bench, A, ours ? "cbgencg" : KSPCG, seconds, b, x, form));
   if (ours && ranks == 1) {
     PetscCall(find_in_view(plan, A, NULL, "cbgen: ", '\n'));
-    fprintf(bench->notes_file, "%s; %s\n", plan, form);
+    PetscCall(find_in_view(other, A, NULL, "cbgen (solver): ", '\n'));
+    fprintf(bench->notes_file, "%s; %s%s%s\n", plan, strcmp(plan, other) ? other : "", strcmp(plan, other) ? ", " : "",
+            form);
   }
   PetscCall(time_solution(A, KSPCG, PCJACOBI, bench->iterations, b, x, &seconds[CG], NULL));
   PetscCall(VecCopy(x, solution));

@@ -30,8 +30,8 @@ static PetscErrorCode begin(Mat A, PetscBool transpose, struct product *p) {
     PetscCall(cbp_matrix_of(blocks[i], &p->blocks[i]));
     p->blocks[i]->whole_is_symmetric = !i && is_known && is_symmetric ? PETSC_TRUE : PETSC_FALSE;
     if (m->blocks_seen != state)
-      for (int direction = 0; direction < 2; direction++) p->blocks[i]->direction[direction].values = -1;
-    PetscCall(cbp_operator_of(blocks[i], p->blocks[i], transpose, &op));
+      for (int direction = 0; direction < CBP_DIRECTIONS; direction++) p->blocks[i]->direction[direction].values = -1;
+    PetscCall(cbp_operator_of(blocks[i], p->blocks[i], transpose ? CBP_TRANSPOSED : CBP_FORWARD, NULL, &op));
   }
   m->blocks_seen = state;
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -31,6 +31,12 @@ static enum cb_status check_asked(const cbgen_request *asked, struct cb_diag *di
   return CB_OK;
 }
 
+static enum cb_status check_solver(const char *method, const struct cb_view *view, struct cb_diag *diag) {
+  if (view->rows == view->cols) return cb_solver_check_method(method, diag);
+  return cb_fail(diag, CB_ERR_ARGUMENT, "solvers take square matrices; this one has %lld rows and %lld columns",
+                 (long long)view->rows, (long long)view->cols);
+}
+
 /* Both tiers take the same arrays; a family's text has no tables of one matrix. What the caller has set stays. */
 static void leave_tables_in_memory(struct cb_options *options) {
   struct cb_options standard;
@@ -160,6 +166,7 @@ enum cb_status cb_request_take(struct cb_request *request, const cbgen_request *
   enum cb_status s = CB_OK;
   if (asked) s = cb_take_struct(taken, sizeof *taken, offsetof(cbgen_request, specialise), asked, "cbgen_request", diag);
   if (!s) s = check_asked(taken, diag);
+  if (!s && taken->solver) s = check_solver(taken->solver, &request->view, diag);
   if (request->view.turned) taken->transpose = !taken->transpose; /* the transposed matrix's transpose is the matrix */
   if (!s) s = choose_options(request, diag);
   if (!s && cb_asks_order(request) && cb_promises_symmetry(&request->options))

@@ -140,7 +140,7 @@ static enum cb_status choose_blocks(struct cb_solver *solver, const struct cb_so
   if (s) return s;
   const int64_t room = (int64_t)each * solver->device->target.multiprocessors;
   const int groups = parts->shape.threads / image->launches[0].threads, wanted = parts->form.blocks;
-  int64_t work = cb_divide_up(image->rows, (int64_t)solver->threads);
+  int64_t work = parts->shape.has_passes ? cb_divide_up(image->rows, (int64_t)solver->threads) : 1;
   for (int i = 0; i < image->launches_count; i++)
     work = cb_larger(work, cb_divide_up(image->launches[i].blocks, (int64_t)groups));
   if (room < 1 || wanted > room)
