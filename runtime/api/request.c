@@ -138,6 +138,14 @@ static enum cb_status take_epilogue(struct cb_request *request, struct cb_diag *
   return cb_fail(diag, CB_ERR_ARGUMENT, "tuning by measurement times products without an epilogue: set 'recipe'");
 }
 
+/* What suits solvers may be slower in products: of small systems by more, where an iteration is several of these. */
+static void choose_program_loss(struct cb_request *request) {
+  enum { SMALL = 2500 * 1000 /* nonzeros */, LOSS = 500, LOSS_OF_SMALL = 1500 /* nanoseconds */ };
+  struct cb_options *options = &request->options;
+  if (request->asked.solver && !options->program_loss)
+    options->program_loss = request->view.nnz <= SMALL ? LOSS_OF_SMALL : LOSS;
+}
+
 /* The context's options with what they leave to the matrix and the request. */
 static enum cb_status choose_options(struct cb_request *request, struct cb_diag *diag) {
   const struct cbgen_context *context = request->context;
@@ -149,6 +157,7 @@ static enum cb_status choose_options(struct cb_request *request, struct cb_diag 
   if (!context->has_search) choose_search(request); /* set-up plans no recipe in order to compare it */
   choose_vectors(request);
   choose_symmetry(request);
+  choose_program_loss(request);
   s = choose_type(request, diag);
   if (!s) s = cb_environment_options(options, context, diag);
   if (s) return s;

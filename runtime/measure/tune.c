@@ -7,7 +7,6 @@
 #include "analysis/plan/recipe.h"
 #include "base/available.h"
 #include "base/clock.h"
-#include "base/integers.h"
 #include "base/memory.h"
 #include "base/real.h"
 #include "runtime/measure/timer.h"
@@ -453,25 +452,16 @@ static struct attempt *next_leader(struct tuner *tuner, const struct attempt *be
   return found;
 }
 
-/* Whether an attempt with the leader's recipe and `settings` was added: of merge with so many items that all thread
- * blocks are there at once, two on each multiprocessor. */
-static enum cb_status plan_all_at_once(struct tuner *tuner, const struct attempt *leads, struct cb_diag *diag) {
-  enum { THREADS = 256, EACH = 2, LEAST = 3, MOST = 15, PADDING = 32 /* of tiles one is lost to padding */ };
-  const struct cb_csr *csr = tuner->request->csr;
-  const int64_t room = (int64_t)EACH * THREADS * tuner->request->device->target.multiprocessors;
-  const int64_t items = cb_divide_up(csr->nnz + csr->nnz / PADDING, room) | 1;
-  char settings[sizeof leads->variant.settings];
-  if (strcmp(leads->variant.recipe, "merge") != 0 || items > MOST || tuner->count >= CB_TUNE_VARIANTS) return CB_OK;
-  snprintf(settings, sizeof settings, "merge-items=%lld", (long long)cb_larger(items, (int64_t)LEAST));
-  const enum cb_status s = plan(tuner, leads->variant.recipe, settings, diag);
-  if (is_its_own(s) || s == CB_ERR_ARGUMENT) {
-    diag->message[0] = 0; /* no such plan */
-    return CB_OK;
+/* The recipe's own plan, where the leader is a neighbour of it: planned for what the operator is for, it may be the faster
+ * one there. NULL: the leader is it. */
+static struct attempt *own_plan(struct tuner *tuner, const struct attempt *leads) {
+  for (int i = 0; i < tuner->count; i++) {
+    struct attempt *attempt = &tuner->attempts[i];
+    if (attempt != leads && !*attempt->variant.settings && attempt->variant.measured_ns &&
+        !strcmp(attempt->variant.recipe, leads->variant.recipe))
+      return attempt;
   }
-  if (s) return s;
-  if (is_known(tuner, &tuner->attempts[tuner->count])) cb_made_release(&tuner->attempts[tuner->count].made);
-  else tuner->count++;
-  return CB_OK;
+  return NULL;
 }
 
 /* Plan, text and binary of an attempt that was dropped, or only planned. */
@@ -519,14 +509,14 @@ static int best_whole(const struct tuner *tuner) {
 /* Where none can be timed, the fastest by products is there still. */
 static enum cb_status race_wholes(struct tuner *tuner, struct cb_diag *diag) {
   enum { LEADERS = 3 };
-  struct attempt *runners[LEADERS + 1];
-  const int known = tuner->count;
+  struct attempt *runners[2 * LEADERS];
   int count = 0;
   enum cb_status s = CB_OK;
   for (struct attempt *leads = NULL; count < LEADERS && (leads = next_leader(tuner, leads));) runners[count++] = leads;
-  for (int i = 0, leaders = count; i < leaders && !s && tuner->count == known; i++)
-    s = plan_all_at_once(tuner, runners[i], diag);
-  if (tuner->count > known) runners[count++] = &tuner->attempts[known];
+  for (int i = 0, leaders = count; i < leaders; i++) {
+    struct attempt *own = own_plan(tuner, runners[i]);
+    if (own) runners[count++] = own;
+  }
   for (int i = 0; i < count && !s; i++) {
     s = time_whole(tuner, runners[i], diag);
     const int best = best_whole(tuner);

@@ -11,7 +11,8 @@
  * own, then loaded and timed alone.
  *
  * What is fastest in products need not be in solutions. Where the caller times these (`time_whole`), the fastest variant
- * of each recipe by products takes part, three at most, and beside them a plan whose thread blocks find room all at once.
+ * of each recipe by products takes part, three at most, and beside it the recipe's own plan, which the option
+ * "program-loss" has made for solutions.
  *
  * A variant that cannot be compiled or loaded, for want of memory too, is left out and says why. Time is bounded by
  * `expected_products`: what they could save, if a variant took half of its prediction, must exceed what timing it
