@@ -202,7 +202,10 @@ static void matrices_may_lie_in_shared_memory(void **state) {
                {"fe3,n=5", "recipe=blocks type=f32", "minres", "grid+resident", 2},
                {"random,rows=900,cols=900,density=0.006", "recipe=sell", "cg", "grid", 0},
                {"random,rows=900,cols=900,density=0.006", "recipe=sell type=f16-f32", "cg", "grid+steps", 2},
-               {"rmat,scale=9", "recipe=sell", "cg", "grid+pipelined", 3}};
+               {"rmat,scale=9", "recipe=sell", "cg", "grid+pipelined", 3},
+               {"random,rows=500,cols=500,density=0.01", "recipe=merge merge-items=5", "cg", "grid+pipelined", 0},
+               {"rmat,scale=9", "recipe=merge merge-items=11 type=f32", "cg", "grid+pipelined", 0},
+               {"stencil9,n=20", "recipe=merge merge-items=3 type=f16-f32", "cg", "grid+pipelined", 0}};
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     struct bed bed = bed_of(system_of(cases[i].matrix, SYMMETRIC), cases[i].settings);

@@ -322,6 +322,47 @@ static void resident_vectors_need_no_fences(void **state) {
   cb_nvrtc_close(nvrtc);
 }
 
+/* A thread block's only tile of merge stays in registers: nothing is read of the matrix in an iteration, and few bytes are
+ * spilled. Products that are larger, or other ones, are refused or go to shared memory. */
+static void tiles_stay_in_registers(void **state) {
+  static const struct {
+    const char *matrix, *settings;
+    int blocks; /* of a multiprocessor; 0: the tile does not */
+  } cases[] = {{"uniform,n=9000,per_row=40", "recipe=merge merge-items=11", 1},
+               {"uniform,n=20000,per_row=28", "recipe=merge merge-items=9", 2},
+               {"uniform,n=20000,per_row=28", "recipe=merge merge-items=9 type=f32", 2},
+               {"uniform,n=20000,per_row=20", "recipe=merge merge-items=5 type=f16-f32", 3},
+               {"uniform,n=20000,per_row=28", "recipe=merge merge-items=7", 0},
+               {"long_row,rows=3000,cols=3000,per_row=5,long_rows=2,long_length=1800", "recipe=merge", 0},
+               {"hypersparse,rows=20000,keep=0.4", "recipe=merge", 0}};
+  const struct cb_program_form form = {.kind = CB_PROGRAM_GRID, .pipelined = 1, .near = 1, .multiprocessors = 132, .room = 227 << 10};
+  const struct cb_program *program;
+  struct cb_nvrtc *nvrtc = open_nvrtc();
+  struct cb_diag diag = {0};
+  (void)state;
+  assert_ok(cb_program_in_form(&program, cb_program_find("cg", CB_DIAGONAL), &form, &diag));
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const struct cb_nvrtc_options options = {.arch = "sm_90", .strict = 1};
+    struct cb_program_shape shape;
+    struct cb_compiled made;
+    struct cb_text text = {0};
+    const enum cb_status s = text_in_form(&text, cases[i].matrix, cases[i].settings, program, &form, &shape, &diag);
+    assert_int_equal(s, cases[i].blocks ? CB_OK : CB_ERR_UNSUPPORTED);
+    if (!s) {
+      assert_true(shape.holds && !shape.neighbours && !shape.dynamic_shared);
+      assert_int_equal(shape.each, cases[i].blocks);
+      assert_true(shape.least_blocks <= 132 * cases[i].blocks);
+      const char *kernel = strstr(cb_text_string(&text), "CBGEN_KERNEL void");
+      assert_int_equal(count_of(kernel, "_arrays"), 2); /* as a parameter, and where the tile is loaded */
+      if (cb_nvrtc_compile(&made, nvrtc, cb_text_string(&text), "program", &options, &diag)) fail_msg("%s", diag.message);
+      if (cb_spilled_bytes(&made) > 32) fail_msg("%s: %d bytes", cases[i].settings, cb_spilled_bytes(&made));
+      cb_compiled_release(&made);
+    }
+    cb_text_release(&text);
+  }
+  cb_nvrtc_close(nvrtc);
+}
+
 /* What has slots in a grid: where the same thread commits a row and has it in steps, what no product reads; elsewhere
  * what steps alone read and write. Vectors with more passes first, as far as there is room. */
 static void vectors_of_a_grid_have_slots(void **state) {
@@ -682,7 +723,7 @@ static void vectors_are_read_coherently(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_recipe_has_programs_or_says_why), cmocka_unit_test(solvers_may_have_another_recipe),
-      cmocka_unit_test(merge_for_solvers_is_there_at_once),
+      cmocka_unit_test(merge_for_solvers_is_there_at_once), cmocka_unit_test(tiles_stay_in_registers),
       cmocka_unit_test(methods_have_names),
       cmocka_unit_test(sums_are_fused_where_rows_have_one_thread), cmocka_unit_test(no_program_spills),
       cmocka_unit_test(no_form_spills), cmocka_unit_test(resident_vectors_need_no_fences),

@@ -6,6 +6,7 @@
 #include "codegen/check.h"
 #include "codegen/constants.h"
 #include "codegen/expand.h"
+#include "codegen/program/held.h"
 #include "codegen/program/kept.h"
 #include "codegen/program/near.h"
 #include "codegen/program/product.h"
@@ -39,6 +40,7 @@ struct writer {
   struct cb_kept kept;
   const char *kept_names;
   int64_t near_bytes; /* of shared memory, for the thread block's part of the matrix, behind slots */
+  int held; /* thread blocks of a multiprocessor, each of which holds its tile in registers instead; 0: they do not */
   int least_blocks; /* with which no thread has more rows than slots were planned for; 0: any number will do */
 };
 
@@ -50,7 +52,9 @@ static const char *most_parts(struct writer *writer) {
 }
 
 /* Whether a thread block has neighbouring virtual ones, up to `end_block`. */
-static int has_neighbours(const struct writer *writer) { return writer->spread || writer->request->form.near; }
+static int has_neighbours(const struct writer *writer) {
+  return writer->spread || (writer->request->form.near && !writer->held);
+}
 
 /* The virtual thread block of a launch before which a thread block's own ones end. */
 static const char *end_of_blocks(struct writer *writer, int launch) {
@@ -468,7 +472,9 @@ static const char *products_text(struct writer *writer) {
   const struct cb_program_request *request = writer->request;
   const int has_heads = cb_program_has_heads(request->program);
   struct cb_text text = {0};
-  for (int i = 0; i < request->launches_count; i++) {
+  struct cb_scope none = {0};
+  if (writer->held) expand(writer, &text, "held_product", &none);
+  for (int i = 0; i < request->launches_count && !writer->held; i++) {
     struct cb_scope scope = {0};
     if (i) cb_text_add_string(&text, "    meet_all(pointers, meeting, blocks);\n");
     cb_scope_placeholder(&scope, "blocks", end_of_blocks(writer, i));
@@ -728,6 +734,15 @@ static void add_near_kernel(struct writer *writer, struct cb_scope *scope) {
   cb_scope_placeholder(scope, "watched_arrays", near_arguments(writer, 1));
 }
 
+static void add_held_kernel(struct writer *writer, struct cb_scope *scope) {
+  const struct cb_held_region region = cb_held_region(&writer->product);
+  struct cb_text name = {0};
+  cb_text_add_bytes(&name, region.name, (size_t)region.length);
+  cb_scope_section(scope, "tile");
+  cb_scope_placeholder(scope, "region", cb_writer_keep(&writer->base, &name));
+  cb_scope_placeholder(scope, "tile_arrays", cb_text_string(&writer->product.arguments[0]));
+}
+
 static void add_resident(struct writer *writer, struct cb_scope *scope) {
   struct cb_text take = {0};
   cb_scope_section(scope, "resident");
@@ -745,6 +760,7 @@ static void add_resident(struct writer *writer, struct cb_scope *scope) {
 /* How many thread blocks a multiprocessor shall hold. */
 static int blocks_per_sm(const struct writer *writer) {
   const struct cb_program *program = writer->request->program;
+  if (writer->held) return writer->held;
   if (writer->request->form.near) return 1;
   const int usual = program->blocks_per_sm ? program->blocks_per_sm : BLOCKS_PER_SM;
   const int own = writer->product.blocks_per_sm;
@@ -796,6 +812,7 @@ static void add_kernel(struct writer *writer, struct cb_text *text) {
     cb_scope_placeholder(&scope, "virtual_blocks", cb_writer_number(&writer->base, writer->request->launches[0].blocks));
   }
   if (writer->near_bytes) add_near_kernel(writer, &scope);
+  if (writer->held) add_held_kernel(writer, &scope);
   if (writer->kept.count) add_kept_kernel(writer, &scope);
   else if (writer->request->form.resident) add_resident(writer, &scope);
   if (writer->groups > 1) cb_scope_section(&scope, "groups");
@@ -915,7 +932,10 @@ static void choose(struct writer *writer) {
                     request->launches[0].blocks * request->launches[0].threads >= request->rows;
   for (int i = 0; i < program->sections_count; i++) writer->blended |= has_blend(writer, &program->sections[i]);
   writer->spread = request->form.resident && request->form.kind == CB_PROGRAM_CLUSTER;
-  if (request->form.near && !writer->base.status)
+  if (request->form.near && request->form.pipelined && !request->form.resident && writer->fused)
+    writer->held = cb_held_blocks(&writer->product, request);
+  if (writer->held && !writer->base.status) writer->base.status = cb_held_take(&writer->product, writer->base.diag);
+  if (request->form.near && !writer->held && !writer->base.status)
     writer->base.status = cb_near_plan(&writer->near_bytes, &writer->product, request,
                                        room_for_slots(writer), writer->base.diag);
   if (writer->near_bytes) cb_product_watch(&writer->product);
@@ -979,8 +999,9 @@ enum cb_status cb_program_text(struct cb_text *text, const struct cb_program_req
     *shape = (struct cb_program_shape){.threads = writer.groups * request->launches[0].threads,
                                        .dynamic_shared = (int)shared_bytes(&writer),
                                        .each = blocks_per_sm(&writer),
-                                       .least_blocks = writer.least_blocks,
-                                       .neighbours = request->form.near,
+                                       .least_blocks = writer.held ? request->launches[0].blocks : writer.least_blocks,
+                                       .neighbours = request->form.near && !writer.held,
+                                       .holds = writer.held > 0,
                                        .has_passes = !writer.fused || !request->form.pipelined || request->form.resident};
   }
   /* Statements call functions that stand in front of all that uses them. */

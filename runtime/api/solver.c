@@ -239,15 +239,20 @@ static struct cb_program_sizes sizes_of(const cbgen_solver *solver) {
 static enum cb_status find_fitting(cbgen_solver *solver, const struct cb_program *program, const struct cb_image *image,
                                    struct cb_program_form *form, struct cb_program_shape *shape,
                                    struct cb_compiled *compiled, struct cb_diag *diag) {
-  enum { HALF = 512 /* threads: where a multiprocessor has more registers for each than fewer of them could use */ };
+  enum {
+    HALF = 512, /* threads: where a multiprocessor has more registers for each than fewer of them could use */
+    FEW = 32    /* bytes that a thread may spill: of what its beginning and end use */
+  };
   for (;;) {
     const struct cb_program_sizes sizes = sizes_of(solver);
     enum cb_status s = cb_solver_text(&solver->source, image, program, form, &sizes, shape, diag);
     const int groups = shape->threads / image->launches[0].threads;
     const int divides = form->kind == CB_PROGRAM_GRID && form->resident && shape->each > 1;
-    const int is_full = divides || (groups > 1 && shape->threads > HALF);
+    const int is_full = divides || shape->holds || (groups > 1 && shape->threads > HALF);
     if (!s) s = cb_program_binary(solver->op->shared, &solver->source, is_full, compiled, diag);
     if (s || !compiled->spilled_bytes || !is_full) return s;
+    if (shape->holds && compiled->spilled_bytes <= FEW) return CB_OK;
+    if (shape->holds) return cb_fail(diag, CB_ERR_LIMIT, "a thread lacks registers for its part of the matrix");
     if (divides) form->each = shape->each - 1;
     else form->groups = groups - 1;
     cb_compiled_release(compiled);
