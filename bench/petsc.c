@@ -2,7 +2,7 @@
 /* What PETSc's programs gain: MatMult, cg with Jacobi's preconditioner, one kernel for all of cg, and cg with GAMG, each with
  * PETSc's own matrix type (aijcusparse, or aij where PETSc has no CUDA) and with aijcbgen, in the same run.
  *
- *   bench_petsc -dll_append libcbgen_petsc.so [-products N] [-iterations N] [-gamg 0] [-symmetric 1] MATRIX…
+ *   bench_petsc -dll_append libcbgen_petsc.so [-products N] [-iterations N] [-gamg 0] [-symmetric 1] [-solutions 0] MATRIX…
  *   mpiexec -n 4 bench_petsc …                    one GPU for each rank; every rank reads the whole matrix
  *
  * MATRIX: a file, or generate:SHAPE. Only its pattern is used, with the transposed one added, so that all methods work on a
@@ -13,7 +13,7 @@
  * is what the two say of 0 of them. A line says us for PETSc's type and in parentheses how many times as fast ours is; the
  * last column us beside the iterations, of PETSc's cg and of cbgencg. Behind the table stand plans, and the forms of cbgencg.
  * y and the solutions are compared; the exit status is 1 when they differ. With -symmetric 1 both types are told that the
- * matrix is (MAT_SYMMETRIC). */
+ * matrix is (MAT_SYMMETRIC); with -solutions 0 one kernel for all of cg is left out. */
 #include "analysis/plan/symmetry.h"
 #include "base/memory.h"
 #include "bench/petsc_common.h"
@@ -27,7 +27,7 @@ enum { REPEATS = 5, COLUMNS = 5, LONGER = 3, TEXT = 4096 };
 enum { MULTIPLY, CG, ONE_KERNEL, ONE_KERNEL_LONGER, MULTIGRID };
 
 struct bench {
-  PetscInt products, iterations, gamg, symmetric;
+  PetscInt products, iterations, gamg, symmetric, solutions;
   double logarithms[COLUMNS]; /* of the ratios */
   int counts[COLUMNS], wrong;
   char *notes; /* plans and forms, a line for each matrix */
@@ -231,7 +231,8 @@ static PetscErrorCode measure(struct bench *bench, Mat A, PetscBool ours, double
   for (int i = 0; i < COLUMNS; i++) seconds[i] = 0;
   PetscCall(time_products(bench, A, b, x, &seconds[MULTIPLY]));
   PetscCall(VecCopy(x, y));
-  if (ranks == 1) PetscCall(measure_solutions(bench, A, ours ? "cbgencg" : KSPCG, seconds, b, x, form));
+  form[0] = 0;
+  if (ranks == 1 && bench->solutions) PetscCall(measure_solutions(bench, A, ours ? "cbgencg" : KSPCG, seconds, b, x, form));
   if (ours && ranks == 1) {
     PetscCall(find_in_view(plan, A, NULL, "cbgen: ", '\n'));
     PetscCall(find_in_view(other, A, NULL, "cbgen (solver): ", '\n'));
@@ -327,12 +328,13 @@ static PetscErrorCode print_head(const struct bench *bench) {
 }
 
 int main(int argc, char **argv) {
-  struct bench bench = {.products = 200, .iterations = 200, .gamg = 1};
+  struct bench bench = {.products = 200, .iterations = 200, .gamg = 1, .solutions = 1};
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-products", &bench.products, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-iterations", &bench.iterations, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-gamg", &bench.gamg, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-symmetric", &bench.symmetric, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-solutions", &bench.solutions, NULL));
   bench.notes_file = open_memstream(&bench.notes, &bench.notes_bytes);
   PetscCheck(bench.notes_file, PETSC_COMM_SELF, PETSC_ERR_MEM, "no memory for notes");
   PetscCall(print_head(&bench));
