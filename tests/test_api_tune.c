@@ -226,8 +226,8 @@ static void off_and_model_do_not_time(void **state) {
 
 /* ---- for solvers */
 
-/* Solutions are timed beside products, each candidate's with its own kernel, and what was found is remembered apart from
- * what is found for products. */
+/* Solutions are timed beside products, each candidate's with its own kernel, and what was found is remembered apart
+ * from what is found for products. */
 static void solvers_have_a_race_of_their_own(void **state) {
   (void)state;
   const cbgen_request for_cg = {.struct_size = sizeof for_cg, .specialise = CBGEN_SPECIALISE_NOW, .solver = "cg"};

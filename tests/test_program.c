@@ -142,9 +142,10 @@ static void every_recipe_with_heads_has_programs(void **state) {
   cb_nvrtc_close(nvrtc);
 }
 
-/* Option program-loss: what suits solvers may be slower by so much, and not by more. Of small systems that is what
- * commits rows in their order, merge with all its thread blocks there at once, and without rows in segments; of matrices
- * that are not square, of which linear programs are made, what commits rows in order unless they are small. */
+/* Option program-loss: what suits solvers may be slower by so much, and not by more: beside which vectors find room;
+ * where they meet once in an iteration, and systems are small, what commits rows in their order, as merge with all its
+ * thread blocks there at once; and no rows in segments. Of matrices that are not square, of which linear programs are
+ * made, what commits rows in order unless they are small. */
 static void solvers_may_have_another_recipe(void **state) {
   static const char stairs[] = "staircase,n=800", uneven[] = "powerlaw,rows=20000,max=60,min=4",
                     even[] = "random,rows=3000,cols=3000,density=0.004",
@@ -154,15 +155,19 @@ static void solvers_may_have_another_recipe(void **state) {
   static const struct {
     const char *matrix, *settings, *plan;
   } cases[] = {{stairs, "recipe=auto search=profile", "(items 3) (padded yes) (long 31)"},
-               {stairs, "recipe=auto search=profile program-loss=1", "(items 7) (padded yes) (empty"},
-               {stairs, "recipe=auto search=hopeful program-loss=2000", "(items 7) (padded yes) (empty"},
-               {uneven, "recipe=auto search=profile program-loss=1", "(sorted yes)"},
-               {uneven, "recipe=auto search=profile program-loss=1500", "(spmv (merge (tiles 105) (items 3)"},
-               {uneven, "recipe=auto search=hopeful program-loss=1500", "(spmv (merge (tiles 105) (items 3)"},
-               {even, "recipe=auto search=profile program-loss=5000", "(spmv (sell"},
-               {even, "recipe=auto search=hopeful program-loss=5000", "(spmv (sell"},
+               {stairs, "recipe=auto search=profile program-loss=1", "(items 3) (padded yes) (long 31)"},
+               {stairs, "recipe=auto search=profile program-loss=2000", "(spmv (sell"},
+               {stairs, "recipe=auto search=hopeful program-loss=2000", "(spmv (blocks"},
+               {stairs, "recipe=auto search=profile one-meeting=on program-loss=1", "(items 7) (padded yes) (empty"},
+               {stairs, "recipe=auto search=hopeful one-meeting=on program-loss=2000", "(items 7) (padded yes) (empty"},
+               {uneven, "recipe=auto search=profile program-loss=1500", "(sorted yes)"},
+               {uneven, "recipe=auto search=profile one-meeting=on program-loss=1", "(sorted yes)"},
+               {uneven, "recipe=auto search=profile one-meeting=on program-loss=1500", "(merge (tiles 105) (items 3)"},
+               {uneven, "recipe=auto search=hopeful one-meeting=on program-loss=1500", "(merge (tiles 105) (items 3)"},
+               {even, "recipe=auto search=profile one-meeting=on program-loss=5000", "(spmv (sell"},
+               {even, "recipe=auto search=hopeful one-meeting=on program-loss=5000", "(spmv (sell"},
                {long_rows, "recipe=auto search=profile program-loss=5000", "(long 2)"},
-               {long_rows, "recipe=auto search=hopeful program-loss=5000", "(long 2)"},
+               {long_rows, "recipe=auto search=hopeful one-meeting=on program-loss=5000", "(long 2)"},
                {wide, "recipe=auto search=profile", "(spmv (sell"},
                {wide, "recipe=auto search=profile program-loss=1", "(spmv (sell"},
                {wide, "recipe=auto search=profile program-loss=500", "(spmv (merge (tiles 639) (items 5)"},
@@ -187,7 +192,7 @@ static void merge_for_solvers_is_there_at_once(void **state) {
   } cases[] = {{"uniform,n=20000,per_row=20", 2}, {"uniform,n=60000,per_row=24", 4}, {"uniform,n=90000,per_row=40", INT64_MAX}};
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    struct product product = product_of(cases[i].matrix, "recipe=merge program-loss=500"),
+    struct product product = product_of(cases[i].matrix, "recipe=merge one-meeting=on"),
                    usual = product_of(cases[i].matrix, "recipe=merge");
     struct cb_target target;
     struct cb_diag diag = {0};
@@ -322,8 +327,8 @@ static void resident_vectors_need_no_fences(void **state) {
   cb_nvrtc_close(nvrtc);
 }
 
-/* A thread block's only tile of merge stays in registers: nothing is read of the matrix in an iteration, and few bytes are
- * spilled. Products that are larger, or other ones, are refused or go to shared memory. */
+/* A thread block's only tile of merge stays in registers: nothing is read of the matrix in an iteration, and few bytes
+ * are spilled. Products that are larger, or other ones, are refused or go to shared memory. */
 static void tiles_stay_in_registers(void **state) {
   static const struct {
     const char *matrix, *settings;
@@ -335,7 +340,8 @@ static void tiles_stay_in_registers(void **state) {
                {"uniform,n=20000,per_row=28", "recipe=merge merge-items=7", 0},
                {"long_row,rows=3000,cols=3000,per_row=5,long_rows=2,long_length=1800", "recipe=merge", 0},
                {"hypersparse,rows=20000,keep=0.4", "recipe=merge", 0}};
-  const struct cb_program_form form = {.kind = CB_PROGRAM_GRID, .pipelined = 1, .near = 1, .multiprocessors = 132, .room = 227 << 10};
+  const struct cb_program_form form = {
+      .kind = CB_PROGRAM_GRID, .pipelined = 1, .near = 1, .multiprocessors = 132, .room = 227 << 10};
   const struct cb_program *program;
   struct cb_nvrtc *nvrtc = open_nvrtc();
   struct cb_diag diag = {0};

@@ -150,8 +150,8 @@ struct cbp_direction {
   const char *method; /* what it is for: cbgen_request.solver; NULL: products */
 };
 
-/* Products with A and its transpose, and A in solutions by one kernel, which may want another recipe, and all of A where
- * products take half. Where two would have the same plan, they share one. */
+/* Products with A and its transpose, and A in solutions by one kernel, which may want another recipe, and all of A
+ * where products take half. Where two would have the same plan, they share one. */
 typedef enum { CBP_FORWARD, CBP_TRANSPOSED, CBP_IN_SOLVER, CBP_DIRECTIONS } cbp_which;
 
 typedef enum { CBP_NAMED, CBP_DIAGONAL, CBP_OFF_DIAGONAL, CBP_PARALLEL } cbp_kind;
@@ -186,7 +186,8 @@ PetscErrorCode cbp_matrix_attach(Mat A, cbp_kind kind, struct cbp_matrix **m);
 PetscErrorCode cbp_matrix_detach(Mat A);
 void cbp_matrix_forget(struct cbp_matrix *m); /* its operators: the pattern is another */
 
-/* An operator of a sequential matrix with its values of now; *op NULL: it has no entries. `method`: of CBP_IN_SOLVER. */
+/* An operator of a sequential matrix with its values of now; *op NULL: it has no entries. `method`: for CBP_IN_SOLVER,
+ * one name for each; else NULL. */
 PetscErrorCode cbp_operator_of(Mat A, struct cbp_matrix *m, cbp_which which, const char *method, cbgen_operator **op);
 
 /* z = A x + y (or with the transpose); y may be z, or NULL for z = A x. */

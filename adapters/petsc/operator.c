@@ -222,7 +222,8 @@ static PetscErrorCode is_symmetric(Mat A, const struct cbp_matrix *m, PetscInt e
   PetscFunctionBegin;
   PetscCall(MatIsSymmetricKnown(A, &is_known, &is_so));
   const PetscBool known = (is_known && is_so) || m->whole_is_symmetric ? PETSC_TRUE : PETSC_FALSE;
-  *symmetric = known && m->options.symmetric_from >= 0 && entries >= m->options.symmetric_from ? PETSC_TRUE : PETSC_FALSE;
+  const PetscInt from = m->options.symmetric_from;
+  *symmetric = known && from >= 0 && entries >= from ? PETSC_TRUE : PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

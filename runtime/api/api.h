@@ -148,8 +148,9 @@ enum cb_status cb_solver_binary(const struct cb_session *session, struct cb_cach
 /* CB_ERR_ARGUMENT: there is no method of that name. */
 enum cb_status cb_solver_check_method(const char *method, struct cb_diag *diag);
 
-/* Microseconds of an iteration of the method's short solutions with an operator that is loaded, in the form that it would
- * get; its binary goes to the cache at `kept`. CB_ERR_UNSUPPORTED: there is no such solver, or it ends at once. */
+/* Microseconds of an iteration of the method's short solutions with an operator that is loaded, in the form that it
+ * would get; its binary goes to the cache at `kept`. CB_ERR_UNSUPPORTED: there is no such solver, or it ends at
+ * once. */
 struct cb_tune_whole;
 enum cb_status cb_solver_time(double *us, const char *method, const struct cb_tune_whole *whole,
                               struct cb_session *session, const struct cb_kept_at *kept, struct cb_diag *diag);

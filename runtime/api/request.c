@@ -3,6 +3,7 @@
 #include "runtime/api/compile.h"
 
 #include "base/memory.h"
+#include "codegen/program/program.h"
 
 #include <string.h>
 
@@ -138,12 +139,16 @@ static enum cb_status take_epilogue(struct cb_request *request, struct cb_diag *
   return cb_fail(diag, CB_ERR_ARGUMENT, "tuning by measurement times products without an epilogue: set 'recipe'");
 }
 
-/* What suits solvers may be slower in products: of small systems by more, where an iteration is several of these. */
-static void choose_program_loss(struct cb_request *request) {
+/* What suits solvers may be slower in products: by more where all of a small system is read and written in these. */
+static void choose_program(struct cb_request *request) {
   enum { SMALL = 2500 * 1000 /* nonzeros */, LOSS = 500, LOSS_OF_SMALL = 1500 /* nanoseconds */ };
   struct cb_options *options = &request->options;
-  if (request->asked.solver && !options->program_loss)
-    options->program_loss = request->view.nnz <= SMALL ? LOSS_OF_SMALL : LOSS;
+  const char *method = request->asked.solver;
+  if (!method) return;
+  const struct cb_program *program = cb_program_find(method, CB_PLAIN);
+  if (program && program->pipelined) options->one_meeting = CB_ON;
+  if (options->program_loss) return;
+  options->program_loss = options->one_meeting == CB_ON && request->view.nnz <= SMALL ? LOSS_OF_SMALL : LOSS;
 }
 
 /* The context's options with what they leave to the matrix and the request. */
@@ -157,7 +162,7 @@ static enum cb_status choose_options(struct cb_request *request, struct cb_diag 
   if (!context->has_search) choose_search(request); /* set-up plans no recipe in order to compare it */
   choose_vectors(request);
   choose_symmetry(request);
-  choose_program_loss(request);
+  choose_program(request);
   s = choose_type(request, diag);
   if (!s) s = cb_environment_options(options, context, diag);
   if (s) return s;

@@ -456,7 +456,7 @@ static enum cb_status time_solution(double *seconds, int *iterations, cbgen_solv
 
 static enum cb_status time_solutions(double *us, cbgen_solver *solver, const struct cb_tune_whole *whole,
                                      struct cb_diag *diag) {
-  enum { SOLUTIONS = 5, MOST = 60, LEAST = 20 /* iterations: what begins and ends a solution shall not be most of it */ };
+  enum { SOLUTIONS = 5, MOST = 60, LEAST = 20 }; /* iterations: what begins and ends one shall not be most of it */
   double seconds[SOLUTIONS + 1];
   int iterations = 0;
   for (int i = 0; i <= SOLUTIONS; i++) {

@@ -452,8 +452,8 @@ static struct attempt *next_leader(struct tuner *tuner, const struct attempt *be
   return found;
 }
 
-/* The recipe's own plan, where the leader is a neighbour of it: planned for what the operator is for, it may be the faster
- * one there. NULL: the leader is it. */
+/* The recipe's own plan, where the leader is a neighbour of it: planned for what the operator is for, it may be the
+ * faster one there. NULL: the leader is it. */
 static struct attempt *own_plan(struct tuner *tuner, const struct attempt *leads) {
   for (int i = 0; i < tuner->count; i++) {
     struct attempt *attempt = &tuner->attempts[i];
@@ -618,7 +618,8 @@ static enum cb_status race(struct tuner *tuner, struct cb_diag *diag) {
 
 /* ---- the whole */
 
-/* The fastest in what the operator is for; if none was timed, the first without an error, which is the cost model's choice. -1: none. */
+/* The fastest in what the operator is for; if none was timed, the first without an error, which is the cost model's
+ * choice. -1: none. */
 static int winner_of(const struct tuner *tuner) {
   const int whole = best_whole(tuner), winner = whole >= 0 ? whole : fastest(tuner);
   for (int i = 0; i < tuner->count && winner < 0; i++)

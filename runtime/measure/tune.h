@@ -10,9 +10,9 @@
  * twice the lanes, two items more and less, as long as one is faster. Every variant is compiled in a thread of its
  * own, then loaded and timed alone.
  *
- * What is fastest in products need not be in solutions. Where the caller times these (`time_whole`), the fastest variant
- * of each recipe by products takes part, three at most, and beside it the recipe's own plan, which the option
- * "program-loss" has made for solutions.
+ * What is fastest in products need not be in solutions. Where the caller times these (`time_whole`), the fastest
+ * variant of each recipe by products takes part, three at most, and beside it the recipe's own plan, which options may
+ * have made for solutions.
  *
  * A variant that cannot be compiled or loaded, for want of memory too, is left out and says why. Time is bounded by
  * `expected_products`: what they could save, if a variant took half of its prediction, must exceed what timing it
@@ -75,8 +75,8 @@ struct cb_tune_request {
   int64_t expected_products; /* 0: many */
   /* What the operator is for, if not products: microseconds of it. `ones`: as many numbers of the vector type as the
    * matrix has columns, in device memory; b and x: likewise, x to be overwritten. With the device's context current.
-   * Matrices have the given values where these are fixed, else others: -1, and a main diagonal that dominates. A failure
-   * leaves the variant out. NULL: products */
+   * Matrices have the given values where these are fixed, else others: -1, and a main diagonal that dominates. A
+   * failure leaves the variant out. NULL: products */
   enum cb_status (*time_whole)(void *user, double *us, const struct cb_tune_whole *whole, struct cb_diag *diag);
   void *user;
 };

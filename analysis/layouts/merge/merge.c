@@ -92,13 +92,14 @@ static int64_t count_tiles(const struct cb_csr *csr, int64_t size) {
   return tiles;
 }
 
-/* Solvers have all thread blocks of a product there at once, two on each multiprocessor, or else four of the largest. 0:
- * the matrix is larger, or operators are for products. */
+/* Solvers with one meeting in an iteration have all thread blocks of a product there at once, two on each
+ * multiprocessor, or else four of the largest. 0: the matrix is larger, or the operator is for something else. */
 static int items_for_solvers(const struct cb_csr *csr, const struct cb_region_builder *builder) {
   enum { LEAST = 3, MOST = 15, MOST_WIDE = 11 };
   const int most = cb_type_size(builder->sum_type) < 16 && builder->options->vectors < 2 ? MOST : MOST_WIDE;
   const int64_t room = 2 * (int64_t)builder->target->multiprocessors;
-  if (!builder->options->program_loss || csr->rows != csr->cols || csr->nnz > 2 * room * THREADS * most) return 0;
+  const int is_small = csr->nnz <= 2 * room * THREADS * most;
+  if (builder->options->one_meeting != CB_ON || csr->rows != csr->cols || !is_small) return 0;
   for (int items = LEAST; items <= most; items += 2)
     if (count_tiles(csr, (int64_t)THREADS * items) <= room) return items;
   return count_tiles(csr, (int64_t)THREADS * most) <= 2 * room ? most : 0;
