@@ -191,17 +191,6 @@ static void compare(const struct bed *bed, const double *plain, const char *matr
       fail_msg("%s, %s", matrix, form);
 }
 
-/* Three iterations; the solution is in x. */
-static void iterate(struct bed *bed, const char *method, const char *form, int blocks, int has_diagonal) {
-  cbgen_solver_options options = with_diagonal(bed, has_diagonal);
-  options.program_form = form;
-  options.thread_blocks = blocks;
-  options.max_iterations = 3;
-  start_from(bed, 0.125);
-  assert_int_equal(solved(bed, method, &options).reason, CBGEN_REASON_ITERATIONS);
-  take_x(bed);
-}
-
 /* Where the matrix is read from changes nothing but the order of sums: thread blocks have other rows. */
 static void matrices_may_lie_in_shared_memory(void **state) {
   static const struct {
@@ -225,28 +214,6 @@ static void matrices_may_lie_in_shared_memory(void **state) {
       if (!near) memcpy(plain, bed.x, (size_t)bed.csr.rows * sizeof *plain);
     }
     compare(&bed, plain, cases[i].matrix, cases[i].form);
-    free(plain);
-    release(&bed);
-  }
-}
-
-/* A tile that is held in registers is multiplied as one that is read: the same bits. */
-static void tiles_may_lie_in_registers(void **state) {
-  static const struct {
-    const char *matrix, *settings;
-  } cases[] = {{"random,rows=500,cols=500,density=0.01", "recipe=merge merge-items=5"},
-               {"rmat,scale=9", "recipe=merge merge-items=11 type=f32"},
-               {"stencil9,n=20", "recipe=merge merge-items=3 type=f16-f32"}};
-  (void)state;
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    struct bed bed = bed_of(system_of(cases[i].matrix, SYMMETRIC), cases[i].settings);
-    const size_t bytes = (size_t)bed.csr.rows * sizeof *bed.x;
-    double *plain = malloc(bytes);
-    for (int held = 0; held < 2; held++) {
-      iterate(&bed, "cg", held ? "grid+pipelined+matrix" : "grid+pipelined", 0, (int)i % 2);
-      if (!held) memcpy(plain, bed.x, bytes);
-    }
-    assert_memory_equal(plain, bed.x, bytes);
     free(plain);
     release(&bed);
   }
@@ -788,7 +755,6 @@ int main(void) {
       cmocka_unit_test_setup_teardown(fewer_meetings_come_as_near, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(absent_entries_stay_where_they_are, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(matrices_may_lie_in_shared_memory, open_fake, check_fake),
-cmocka_unit_test_setup_teardown(tiles_may_lie_in_registers, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(slots_hold_what_memory_would, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(small_systems_have_their_vectors_in_shared_memory, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(forms_that_cannot_be_are_refused, open_fake, check_fake),

@@ -201,8 +201,8 @@ static enum cb_status inspect(struct cb_work *work, const struct cb_make_request
 
 /* ---- tiers */
 
-/* Compiling takes about so long; the specialised kernel takes so much less time than its family's: where half is stored,
- * 30 % of 27 points 100^3, nothing of 7 points 200^3 and finite elements 60^3. */
+/* Compiling takes about so long; the specialised kernel takes so much less time than its family's: where half is
+ * stored, 30 % of 27 points 100^3, nothing of 7 points 200^3 and finite elements 60^3. */
 enum { COMPILE_NS = 100 * 1000 * 1000, GAIN_PERCENT = 2, GAIN_WITH_HALVES = 10 };
 
 int cb_specialises(const struct cb_work *work, int64_t plan_ns) {
