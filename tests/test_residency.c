@@ -101,7 +101,7 @@ static void several_vectors_count(void **state) {
   assert_int_equal(stream_of("stencil7,n=12", "recipe=dia vectors=8", l2), CB_STREAM_LEAVES);
 }
 
-/* Texts read accordingly and compile without spills; the family's text is the same for all, and gets the word as data. */
+/* Texts read so and compile without spills. The family's text is the same for all, and gets the word as data. */
 static void texts_read_so(void **state) {
   static const struct {
     const char *words, *has, *lacks, *instruction;
@@ -139,7 +139,7 @@ static void texts_read_so(void **state) {
     cb_cubin_stats_release(&stats);
     stats = compile_strictly(nvrtc, source.text, "sm_75", "family");
     cb_cubin_stats_release(&stats);
-    if (cb_nvrtc_compile(&compiled, nvrtc, kernel.source.text, "kernel.cu", &options, &diag)) fail_msg("%s", diag.message);
+    if (cb_nvrtc_compile(&compiled, nvrtc, kernel.source.text, "k.cu", &options, &diag)) fail_msg("%s", diag.message);
     assert_non_null(strstr(compiled.ptx, cases[i].instruction));
     cb_compiled_release(&compiled);
     cb_source_release(&source);
