@@ -70,6 +70,9 @@ static const struct general {
     {FIELD(program_loss), {.name = "program-loss", .most = INT64_C(1) << 40,
                            .help = "recipe auto: ns of a product by which one may be slower that solvers, or linear programs, "
                                    "gain by"}},
+    {FIELD(one_meeting), {.name = "one-meeting", .words = on_off, .least = CB_ON, .standard = CB_OFF,
+                          .help = "program-loss is for solvers whose thread blocks meet once in an iteration, as those of cg for "
+                                  "small systems: they want rows in order"}},
     {FIELD(fuse), {.name = "fuse", .words = cb_auto_on_off, .standard = CB_AUTO,
                    .help = "parts of a split share one launch where they can; auto: when that is predicted to be "
                            "faster"}},
