@@ -34,7 +34,7 @@ int64_t cb_sum_up(int64_t *first, int64_t count) {
 /* Whether one of the rows first … end - 1 has another length. */
 static int has_other(int64_t first, int64_t end, int64_t length, cb_row_length *length_of, const void *state) {
   int other = 0;
-#pragma omp parallel for schedule(static) reduction(| : other)
+#pragma omp parallel for schedule(static) reduction(| : other) if (end - first >= CB_PARALLEL_LEAST)
   for (int64_t row = first; row < end; row++) other |= length_of(state, row) != length;
   return other;
 }
@@ -49,7 +49,7 @@ int64_t cb_equal_length(int64_t rows, cb_row_length *length_of, const void *stat
 int64_t *cb_first_steps(struct cb_arena *arena, int64_t slices, cb_row_length *steps_of, const void *state,
                         int64_t *longest) {
   int64_t *first = cb_arena_alloc(arena, (size_t)slices + 1, sizeof *first), most = 0;
-#pragma omp parallel for schedule(static) reduction(max : most)
+#pragma omp parallel for schedule(static) reduction(max : most) if (slices >= CB_PARALLEL_LEAST / CB_LANES)
   for (int64_t slice = 0; slice < (first ? slices : 0); slice++) {
     first[slice + 1] = steps_of(state, slice);
     most = cb_larger(most, first[slice + 1]);
