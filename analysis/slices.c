@@ -8,10 +8,13 @@
 static void sort_window(int32_t *sorted, int64_t first, int64_t end, int64_t most, cb_row_length *length_of,
                         const void *state) {
   int32_t start[CB_MOST_LENGTH + 2] = {0};
-  for (int64_t row = first; row < end; row++) start[most - cb_smaller(length_of(state, row), most) + 1]++;
-  for (int64_t key = 1; key <= most; key++) start[key] += start[key - 1];
-  for (int64_t row = first; row < end; row++)
-    sorted[start[most - cb_smaller(length_of(state, row), most)]++] = (int32_t)row;
+  uint16_t key[CB_WINDOW]; /* of each row: the longest first */
+  for (int64_t row = first; row < end; row++) {
+    key[row - first] = (uint16_t)(most - cb_smaller(length_of(state, row), most));
+    start[key[row - first] + 1]++;
+  }
+  for (int64_t i = 1; i <= most; i++) start[i] += start[i - 1];
+  for (int64_t row = first; row < end; row++) sorted[start[key[row - first]]++] = (int32_t)row;
 }
 
 int32_t *cb_sorted_rows(struct cb_arena *arena, int64_t rows, int64_t local_rows, int64_t most,
