@@ -757,7 +757,7 @@ static void read_shape(struct emitter *emitter) {
   if (emitter->regions.failed || emitter->kernels.failed) emitter->arena.failed = 1;
 }
 
-/* What a family's commit uses, which is y = alpha A x + beta y, so that nothing is expanded again when that is found. */
+/* What a family's commit uses, which is y = αAx + βy, so that nothing is expanded again when that is found. */
 static void foresee_commit(const struct emitter *emitter, int chosen[COMMON_FUNCTIONS]) {
   static const char uses[] = "commit product add_product";
   int used[COMMON_FUNCTIONS], commits = 0;
