@@ -4,6 +4,7 @@
 
 #include "analysis/layout.h"
 
+#include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -130,12 +131,20 @@ const int64_t *cb_settings(const struct cb_options *options, const struct cb_lay
   return cb_layout_table[number] ? options->settings[number] : NULL;
 }
 
-void cb_options_default(struct cb_options *options) {
+/* Made once in a process: plans compare theirs with them. */
+static struct cb_options usual;
+
+static void make_usual(void) {
   const struct cb_option *option;
-  memset(options, 0, sizeof *options);
-  options->recipe = "auto";
+  usual.recipe = "auto";
   for (int i = 0; (option = cb_option_at(i)); i++)
-    if (!option->is_text) cb_option_set(options, i, option->standard);
+    if (!option->is_text) cb_option_set(&usual, i, option->standard);
+}
+
+void cb_options_default(struct cb_options *options) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, make_usual);
+  *options = usual;
 }
 
 /* ---- names that are none */
