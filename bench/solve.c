@@ -155,12 +155,14 @@ static enum cb_status set_all(struct bed *bed) {
   return s;
 }
 
-static enum cb_status make_operator(struct bed *bed, const char *recipe) {
-  const cbgen_request request = {.struct_size = sizeof request, .specialise = CBGEN_SPECIALISE_NOW};
+/* For solutions by the method; batches have a product of their own. */
+static enum cb_status make_operator(struct bed *bed, const char *recipe, const char *method) {
+  const cbgen_request request = {.struct_size = sizeof request,
+                                 .specialise = CBGEN_SPECIALISE_NOW,
+                                 .solver = strcmp(method, "batch") != 0 ? method : "cg"};
   enum cb_status s = bench_view(&bed->view, &bed->row_ptr, &bed->csr, &bed->diag);
   if (!s) s = check(bed, cbgen_context_create(&bed->context), "no context");
   if (!s) s = check(bed, cbgen_set(bed->context, "recipe", recipe), cbgen_message(bed->context));
-  if (!s) s = check(bed, cbgen_set(bed->context, "program-loss", "500"), cbgen_message(bed->context));
   if (!s) s = set_all(bed);
   if (!s) s = check(bed, cbgen_compile(bed->context, &bed->view, &request, &bed->op), cbgen_message(bed->context));
   if (!s && !bed->ranks)
@@ -619,7 +621,7 @@ static enum cb_status run(struct bed *bed, const char *method, const char *name,
   bed->ranks = !strcmp(method, "pagerank");
   enum cb_status s = bed->ranks ? make_links(bed, name) : make_system(bed, name, !unsymmetric);
   if (!s) s = make_vectors(bed);
-  if (!s) s = make_operator(bed, recipe);
+  if (!s) s = make_operator(bed, recipe, method);
   if (!s && !strcmp(method, "batch")) return run_many(bed, name);
   if (!s && !bed->only_checks) s = check(bed, cbgen_operator_measure(bed->op, &seconds), cbgen_operator_message(bed->op));
   timing.product = 1e6 * seconds;

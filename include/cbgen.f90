@@ -117,6 +117,7 @@ module cbgen
     integer(c_int) :: device_scalars = 0
     integer(c_int) :: split = 0
     integer(c_int) :: conjugate = 0
+    type(c_ptr) :: solver = c_null_ptr ! text that ends with a NUL
   end type
 
   type, bind(c) :: cbgen_argument_t

@@ -322,6 +322,10 @@ typedef struct cbgen_request {
                               * and none with an epilogue. The same as the option "type" at "split-f64" */
   int conjugate;             /* 1: values are conjugated; with `transpose` that is the conjugate transpose. Of real
                               * types nothing changes. The same as the option "conjugate" at "on" */
+  const char *solver;        /* A method of cbgen_solver_create: the operator is for its solutions, of which another
+                              * recipe may be the fastest than of products. With the option "tune" at "measure"
+                              * iterations are timed beside products, which compiles up to six solvers. NULL: for
+                              * products. Either has products and solvers */
 } cbgen_request;
 
 /* Complex matrices are multiplied with complex vectors, and their sums are complex. Each part of a product is a sum of

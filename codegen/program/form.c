@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *const cb_program_form_names[] = {"grid", "cluster", "block", "graph", NULL};
+
 /* Costs on one H200 (sm_90, CUDA 13), in nanoseconds and bytes per nanosecond; `meeting`: of an exchange of sums and
  * all that goes with it; `latency`: of an iteration's chains of loads and arithmetic, which no number of threads
  * shortens; `rate`: what a multiprocessor takes in from where the form's data lie, L1 or L2. */

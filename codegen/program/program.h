@@ -247,6 +247,8 @@ struct cb_program_shape {
   int each;           /* of which so many are wanted on a multiprocessor */
   int least_blocks;   /* of a grid: fewer would have more rows than they have room for. 0: any number will do */
   int neighbours;     /* of a grid: a thread block has neighbouring virtual ones, an equal share of them */
+  int holds;          /* of a grid: each thread has what it needs of the matrix in registers */
+  int has_passes;     /* of a grid: iterations go over rows beside what products commit */
 };
 
 /* The kernel's name. */

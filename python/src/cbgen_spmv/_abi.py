@@ -143,6 +143,7 @@ class Request(Structure):
         ("device_scalars", c_int),
         ("split", c_int),
         ("conjugate", c_int),
+        ("solver", c_char_p),
     ]
 
 

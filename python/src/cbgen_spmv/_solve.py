@@ -13,7 +13,7 @@ from . import _abi
 from ._arrays import common_stream, dtype_name, is_complex, library_of, stream_handle
 from ._library import LIBRARY, check
 from ._matrix import view_matrix
-from ._operator import PROGRAM_LOSS, Operator, compile
+from ._operator import Operator, compile
 
 METHODS = ("cg", "cg-mixed", "bicgstab", "minres", "gmres", "chebyshev", "jacobi")
 
@@ -113,9 +113,9 @@ def info_of(outcome: _abi.Outcome) -> int:
 def operator_for(A: Any, b: Any, method: str) -> Operator:
     """Of complex numbers where the matrix or b is."""
     if not is_complex(b) or is_complex(A):
-        return compile(A, split=method == "cg-mixed", program_loss=PROGRAM_LOSS)
+        return compile(A, split=method == "cg-mixed", solver=method)
     narrow = dtype_name(b.dtype) == "complex64" and dtype_name(A.dtype) != "float64"
-    return compile(A, type="c64" if narrow else "c128", program_loss=PROGRAM_LOSS)
+    return compile(A, type="c64" if narrow else "c128", solver=method)
 
 
 def run(A: Any, b: Any, x0: Any, method: str, options: _abi.SolverOptions, M: Any, stream: Any,
