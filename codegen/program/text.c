@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The text of a program's kernel: see program.h. Its parts, in cb_program_text, are framed by templates/program.cu.in. */
+/* The text of a program's kernel: see program.h. Its parts, in cb_program_text, fit templates/program.cu.in. */
 #include "base/integers.h"
 #include "base/memory.h"
 #include "codegen/check.h"
