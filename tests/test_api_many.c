@@ -185,8 +185,8 @@ static void other_plans_multiply_alike(void **state) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check_eight(cases[i][0], cases[i][1]);
 }
 
-/* Rectangles of rows of a grid: lines that no rectangle's width divides, threads without a row, planes that are no whole
- * groups, few rows in the last line. */
+/* Rectangles of rows of a grid: lines that no width divides, threads without a row, planes that are no whole groups,
+ * few rows in the last line. */
 static void rectangles_multiply_alike(void **state) {
   static const char *const cases[][2] = {
       {"stencil7,n=12", "recipe=dia dia-stride=12"},
@@ -203,6 +203,8 @@ static void rectangles_multiply_alike(void **state) {
 static void threads_share_vectors_of_any_rows(void **state) {
   static const char *const cases[][2] = {
       {"long_row,rows=90,cols=9000,per_row=4,long_rows=2,long_length=8000", "recipe=sell vector-threads=4"},
+      {"long_row,rows=900,per_row=4,long_rows=3,long_length=850", "recipe=sell sell-cut=on"},
+      {"rmat,scale=9,edge_factor=20", "recipe=sell sell-cut=on type=f32 vector-threads=2"},
       {"long_row,rows=90,cols=4000,per_row=4,long_rows=2,long_length=2000",
        "recipe=merge merge-piece=512 vector-threads=4"},
       {"powerlaw,rows=300,max=250,min=0", "recipe=merge type=c128"},

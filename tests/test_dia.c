@@ -559,17 +559,14 @@ static void grids_are_cut_into_rectangles(void **state) {
     const char *matrix, *settings, *lines, *planes;
     int64_t width, of_lines, repeats;
   } cases[] = {
-      {"stencil7,n=128", "vectors=8", "128", "16384", 32, 16, 4},
-      {"stencil27,n=112", "vectors=8", "112", "12544", 16, 32, 4}, /* of 48 and 56 none is without a row, either */
-      {"stencil5,n=1200", "vectors=4", "1200", "none", 24, 21, 1},
-      {"road,n=1200", "vectors=8 dia-threads=256", "1200", "none", 24, 10, 1},
-      {"stencil7,n=128", "vectors=8 dia-rows=8", "128", "16384", 32, 16, 8},
-      {"stencil7,n=128", "vectors=8 dia-stride=1", "none", "none", 0, 0, 0},
-      {"stencil7,n=128", "", "none", "none", 0, 0, 0},          /* one vector */
-      {"stencil7,n=60", "vectors=8", "none", "none", 0, 0, 0},  /* L2 has all of it */
-      {"stencil7,n=111", "vectors=8", "none", "none", 0, 0, 0}, /* lines begin within sectors of values */
-      {"tridiagonal,n=1500000", "vectors=8", "none", "none", 0, 0, 0},
-      {"stencil7,n=40", "vectors=8 dia-stride=40", "40", "1600", 40, 12, 4},
+      {"stencil7,n=96", "vectors=32", "96", "9216", 16, 16, 2},
+      {"stencil7,n=100", "vectors=32 dia-rows=8", "100", "10000", 12, 21, 8}, /* 45 rectangles, and not 49 */
+      {"road,n=720", "vectors=32 dia-threads=512", "720", "none", 16, 32, 1},
+      {"stencil7,n=96", "vectors=8", "none", "none", 0, 0, 0},                 /* L2 has all of X */
+      {"stencil7,n=40", "vectors=8 dia-stride=40", "40", "1600", 12, 21, 1},   /* asked for */
+      {"stencil7,n=96", "vectors=32 dia-stride=1", "none", "none", 0, 0, 0},
+      {"stencil7,n=95", "vectors=32", "none", "none", 0, 0, 0}, /* lines begin within sectors of values */
+      {"tridiagonal,n=500000", "vectors=32", "none", "none", 0, 0, 0},
   };
   (void)state;
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {

@@ -13,8 +13,8 @@
  * batch that is not counted. Five repetitions are interleaved over all competitors, so that a drift of the
  * clock meets all alike. The median of the five is reported, with the least and the greatest. Caches are not
  * flushed in between: what fits in L2 is read from L2, as in a solver. x is the seeded vector of the
- * self-test. Every competitor's y is compared with the oracle before anything is timed. With `graphs` a batch is captured
- * once, and its launch as a graph is timed: small products take the host's pace otherwise.
+ * self-test. Every competitor's y is compared with the oracle before anything is timed. With `graphs` a batch is
+ * captured once, and its launch as a graph is timed: small products take the host's pace otherwise.
  */
 #ifndef CBGEN_RUNTIME_MEASURE_BENCH_H
 #define CBGEN_RUNTIME_MEASURE_BENCH_H

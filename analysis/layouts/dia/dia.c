@@ -20,9 +20,8 @@
  * comes from L1, too. A row takes a diagonal below the main one and then its image above: rows read a value and its
  * second use at about the same time then, and from memory once.
  *
- * Several vectors: what counts is how often L2 is asked for X, of which a row has as many bytes as of values. So where
- * diagonals say that the matrix is of a grid (they lie near multiples of a line's rows), a thread block has a rectangle
- * of neighbouring lines, and a thread its place in several planes of such lines, one after the other, if there are planes.
+ * Several vectors: what counts is how often L2 is asked for X. So on grids a thread block has a rectangle of rows, and
+ * of several planes one after the other (dia_lines.h).
  *
  * Fixed values: a diagonal whose values are all equal (even) has neither slots nor presence bits; its
  * coefficient is a constant of the text. Where such a diagonal has absent places (holed), a word of 32 bits
@@ -36,6 +35,7 @@
 #include "analysis/cost_figures.h"
 #include "analysis/diagonals.h"
 #include "analysis/layouts/dia/dia_chains.h"
+#include "analysis/layouts/dia/dia_lines.h"
 #include "analysis/plan/symmetry.h"
 #include "analysis/values.h"
 #include "base/integers.h"
@@ -54,8 +54,7 @@ enum {
   MOST_DIAGONALS = 1024,
   UNROLLED = 64,
   MOST_REPEATS = 4,
-  FEW = 8,
-  ROWS_OF_SECTOR = 4
+  FEW = 8
 };
 
 /* What a diagonal is; the text has them in this order. */
@@ -86,14 +85,7 @@ struct state {
     int64_t rows;                     /* of a thread */
     int64_t groups;                   /* of so many strides one after the other, each of `tiles` thread blocks */
   } strides;
-  struct lines {                      /* for several vectors, of a grid: rectangles of rows */
-    int64_t line;                     /* rows of one; 0: not used */
-    int64_t plane;                    /* rows of a plane of lines; all, where there are no planes */
-    int width, lines;                 /* of a rectangle: rows of a line, and lines */
-    int64_t repeats;                  /* planes of a thread, one after the other */
-    int64_t across, tiles;            /* rectangles of a line, of a plane */
-    int64_t groups;                   /* of so many planes */
-  } lines;
+  struct cb_lines lines;              /* for several vectors, of a grid: rectangles of rows */
 };
 
 static enum cb_status take_diagonals(struct state *state, const struct cb_diagonal *list, int64_t count,
@@ -491,84 +483,25 @@ static void find_strides(struct state *state, const struct cb_region_builder *bu
   if (strides->rows > 1 && strides->groups * strides->rows * strides->stride <= INT32_MAX) *state = trial;
 }
 
-/* ---- lines of a grid, for several vectors: need the diagonals */
+/* ---- lines of a grid, for several vectors: need what is mirrored */
 
-static int64_t lines_away(int64_t offset, int64_t line) {
-  return (llabs((long long)offset) + line / 2) / line;
-}
-
-/* How far diagonals lie from multiples of a line's rows, all of them; -1: one is too far away. */
-static int64_t misfit(const struct state *state, int64_t line) {
-  enum { MOST = 8 };
-  int64_t all = 0;
-  for (int d = 0; d < state->diagonals; d++) {
-    const int64_t apart = llabs((long long)state->offset[d]) - lines_away(state->offset[d], line) * line;
-    if (apart > MOST || apart < -MOST) return -1;
-    all += llabs((long long)apart);
-  }
-  return all;
-}
-
-/* The offset of which all others are about multiples; 0: there is none. */
-static int64_t find_line(const struct state *state) {
-  enum { LEAST = 32 };
-  int64_t best = 0, least = 0;
-  for (int d = 0; d < state->diagonals; d++) {
-    const int64_t line = state->offset[d];
-    if (line < LEAST || line % ROWS_OF_SECTOR) continue;
-    const int64_t apart = misfit(state, line);
-    if (apart >= 0 && (!best || apart < least)) best = line, least = apart;
-  }
-  return best;
-}
-
-/* Lines of a plane, in the middle of the diagonals that are several lines away; 0: they are none, or far from each
- * other. */
-static int64_t lines_of_plane(const struct state *state, int64_t line) {
-  enum { SEVERAL = 4, NEAR = 8 };
-  int64_t least = 0, most = 0;
-  for (int d = 0; d < state->diagonals; d++) {
-    const int64_t away = lines_away(state->offset[d], line);
-    if (away <= SEVERAL) continue;
-    if (!least || away < least) least = away;
-    if (away > most) most = away;
-  }
-  return most - least <= NEAR ? (least + most) / 2 : 0;
-}
-
-/* Rows of a rectangle's line: whole sectors of values, the fewest threads without a row, about as many as a slice has. */
-static int rectangle_width(int64_t line) {
-  enum { LEAST = 16, MOST = 64, STEP = 8 };
-  int best = ROWS;
-  for (int width = LEAST; width <= MOST; width += STEP) {
-    const int64_t covered = cb_round_up(line, width), before = cb_round_up(line, best);
-    if (covered < before || (covered == before && abs(width - ROWS) < abs(best - ROWS))) best = width;
-  }
-  return best;
-}
-
-/* Eight vectors in double precision: road-like 2000^2 170 to 153 us, 7 points on 160^3 points 209 to 193, by four planes
- * or more. What is small lies in L1 and L2 in any order. */
+/* Eight vectors in double precision: road-like 2000^2 170 to 161 us, 7 points on 160^3 points 210 to 197. What is small
+ * lies in L2 in any order (100^3 points 52 and 53), and many diagonals take more time for their values. */
 static void find_lines(struct state *state, const struct cb_region_builder *builder) {
-  enum { THREADS = 512, PLANES = 4, WAVE = 8, NONE = 1 };
-  const int64_t asked = builder->settings[DIA_STRIDE], rows = state->csr->rows;
-  struct lines lines = {.line = asked ? asked : find_line(state), .repeats = 1};
-  if (builder->options->vectors == 1 || !state->count[STORED] || is_mirrored(state)) return;
-  if (builder->may_be_joined || builder->joins_rows || asked == NONE || !lines.line) return;
-  if (!asked && blocks_in_a_wave(state, builder->target) <= WAVE) return;
-  const int threads = builder->settings[DIA_THREADS] ? (int)builder->settings[DIA_THREADS] : THREADS;
-  const int64_t plane = lines_of_plane(state, lines.line);
-  lines.plane = (plane ? plane : cb_divide_up(rows, lines.line)) * lines.line;
-  lines.width = rectangle_width(lines.line);
-  lines.lines = threads / lines.width;
-  if (plane) lines.repeats = builder->settings[DIA_ROWS] ? builder->settings[DIA_ROWS] : PLANES;
-  lines.across = cb_divide_up(lines.line, lines.width);
-  lines.tiles = lines.across * cb_divide_up(lines.plane / lines.line, lines.lines);
-  lines.groups = cb_divide_up(cb_divide_up(rows, lines.plane), lines.repeats);
-  const int64_t places = cb_round_up(lines.plane / lines.line, lines.lines) * lines.line;
-  if (lines.groups * lines.repeats * lines.plane + places > INT32_MAX) return;
-  state->threads = threads;
-  state->lines = lines;
+  enum { NONE = 1, MANY = 16 };
+  const int64_t asked = builder->settings[DIA_STRIDE], asked_rows = builder->settings[DIA_ROWS];
+  const int64_t asked_threads = builder->settings[DIA_THREADS];
+  const struct cb_lines_shape shape = {state->csr->rows, state->offset, state->diagonals};
+  const struct cb_lines_wish wish = {.line = asked,
+                                     .planes = asked_rows,
+                                     .multiprocessors = builder->target->multiprocessors,
+                                     .threads = asked_threads ? (int)asked_threads : BLOCK_ROWS};
+  if (builder->options->vectors == 1 || !state->count[STORED] || is_mirrored(state) || asked == NONE) return;
+  if (builder->may_be_joined || builder->joins_rows) return;
+  const int64_t x_bytes = state->csr->cols * builder->options->vectors * (int64_t)cb_type_size(builder->vector_type);
+  if (!asked && (state->diagonals > MANY || x_bytes < 2 * builder->target->l2_bytes)) return;
+  cb_lines_find(&state->lines, &shape, &wish);
+  if (state->lines.line) state->threads = wish.threads;
 }
 
 /* ---- chains of diagonals: need kinds and coefficients */
@@ -737,29 +670,13 @@ static void build_strides(struct cb_region_builder *builder, const struct state 
   builder->region.takes_vectors = builder->region.most_lanes = 1;
 }
 
+/* Rectangles of rows, of which few diagonals leave room for more. */
 static void build_lines(struct cb_region_builder *builder, const struct state *state) {
-  enum { RESIDENT = 1536, FEW_DIAGONALS = 5 };
-  const struct lines *lines = &state->lines;
-  const int planes = lines->groups * lines->repeats > 1;
-  const int whole = lines->line % lines->width == 0 && state->threads == lines->lines * lines->width &&
-                    (!planes || lines->plane / lines->line % lines->lines == 0);
-  cb_region_fact(builder, "lines", "%lld", (long long)lines->line);
-  if (planes) cb_region_fact(builder, "planes", "%lld", (long long)lines->plane);
-  cb_region_size(builder, "kLine", lines->line, "plan: rows of a line");
-  cb_region_structure(builder, "kWidth", lines->width, "plan: rows of a line that a thread block has");
-  cb_region_structure(builder, "kLines", lines->lines, "plan: lines that it has");
-  cb_region_size(builder, "kAcross", lines->across, "plan: thread blocks along a line");
-  if (planes) {
-    cb_region_size(builder, "kPlane", lines->plane, "plan: rows of a plane");
-    cb_region_size(builder, "kTiles", lines->tiles, "plan: thread blocks of a plane");
-    cb_region_size(builder, "kRepeats", lines->repeats, "plan: planes of a thread");
-    cb_region_section(builder, "planes");
-  }
-  cb_region_section(builder, "lined");
-  if (!whole) cb_region_section(builder, "idle");
+  enum { RESIDENT = 1536, FEW_DIAGONALS = 4 };
+  cb_lines_build(builder, &state->lines, state->threads);
   build_sums(builder, state, blocks_in_a_wave(state, builder->target));
   builder->region.threads = state->threads;
-  builder->region.blocks = lines->tiles * lines->groups;
+  builder->region.blocks = state->lines.tiles * state->lines.groups;
   builder->region.blocks_per_sm = RESIDENT / state->threads;
   if (state->diagonals <= FEW_DIAGONALS) builder->region.several_blocks = builder->region.blocks_per_sm;
   builder->region.row_threads = 1;
@@ -859,13 +776,6 @@ static int64_t block_values(const struct state *state) {
   return values;
 }
 
-/* Elements of x that a rectangle's planes meet: those of its rows, and of lines and planes beside them. */
-static int64_t rectangle_elements(const struct state *state) {
-  const struct lines *lines = &state->lines;
-  const int64_t planes = lines->groups > 1 ? lines->repeats + 2 : lines->repeats;
-  return (lines->width + 2) * (int64_t)(lines->lines + 2) * planes;
-}
-
 /* Sectors of x: what a thread block reads of it once. Those of neighbouring threads come in whole lines, of which L2
  * gives about twice as many sectors a second as of scattered ones, whose rate the prediction knows. Without stored
  * values half of the traffic is writing, as in a copy. Mirrored values are read twice, once from memory and once from
@@ -876,12 +786,12 @@ static void predict(struct cb_region_builder *builder, const struct state *state
   const struct cb_chains *chains = &state->chains;
   const struct cb_chain_shape shape = chain_shape(state);
   const int64_t elements = chains->stride      ? cb_chains_elements(chains, &shape)
-                           : state->lines.line ? rectangle_elements(state)
+                           : state->lines.line ? cb_lines_elements(&state->lines)
                                                : block_elements(state, state->threads * state->repeats);
   const int64_t values = is_mirrored(state) ? block_values(state) * builder->value_bytes : 0;
   const int64_t bytes = elements * (int64_t)cb_type_size(builder->vector_type) + values;
   const int64_t rows = state->strides.stride ? state->strides.rows : 1; /* of a thread, one after the other */
-  const int64_t planes = state->lines.line ? state->lines.repeats : 1;  /* likewise, whose elements are counted at once */
+  const int64_t planes = state->lines.line ? state->lines.repeats : 1;  /* whose elements are counted at once */
   const int64_t batches = chains->stride ? cb_divide_up(chains->count, chain_batch(chains))
                                          : rows * planes * state->repeats * rounds(state, builder->target);
   builder->region.cost.sectors = builder->region.blocks * rows * cb_divide_up(bytes, 32 * WHOLE_LINES);
@@ -974,11 +884,7 @@ static int64_t block_of(const void *user, struct cb_met met) {
   const struct strides *strides = &state->strides;
   if (strides->stride)
     return met.row / (strides->rows * strides->stride) * strides->tiles + met.row % strides->stride / state->threads;
-  const struct lines *lines = &state->lines;
-  if (lines->line) {
-    const int64_t line = met.row % lines->plane / lines->line, place = met.row % lines->line;
-    return met.row / (lines->plane * lines->repeats) * lines->tiles + line / lines->lines * lines->across + place / lines->width;
-  }
+  if (state->lines.line) return cb_lines_block(&state->lines, met.row);
   const int64_t group = chains->rows * chains->stride;
   return (met.row / group * chains->stride + met.row % chains->stride) / chains->threads;
 }

@@ -10,11 +10,11 @@
  * BIT 18, 1978.)
  *
  * The residual is computed anew, from x and whole values, when it is 316 times shorter than the longest one since that
- * was done last, and where it is small enough to end: reliable updates, after Sleijpen and van der Vorst (Computing 56,
- * 1996) and, in mixed precision, Clark et al. (Computer Physics Communications 181, 2010). To 1e-10 these are four whole
- * products. Ten, when it is ten times shorter, spare no iteration; but three, when it is a thousand times shorter, may
- * cost a tenth of them more (conductors by diagonals, tests/test_api_mixed.c). Directions go on from it. All vectors, sums
- * and updates are those of "cg", and what ends it is the residual of the whole matrix. */
+ * was done last, and where it is small enough to end: reliable updates, after Sleijpen and van der Vorst (Computing
+ * 56, 1996) and, in mixed precision, Clark et al. (Computer Physics Communications 181, 2010). To 1e-10 these are four
+ * whole products. Ten, when it is ten times shorter, spare no iteration; but three, when it is a thousand times
+ * shorter, may cost a tenth of them more (conductors by diagonals, tests/test_api_mixed.c). Directions go on from it.
+ * All vectors, sums and updates are those of "cg", and what ends it is the residual of the whole matrix. */
 
 /* Behind the first section, which leaves ones in p: `rest`, from a product with either kind of values. */
 #define REST                                                                                                     \
