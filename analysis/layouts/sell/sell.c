@@ -10,8 +10,8 @@
  *            slice each takes; the last segment to arrive adds up (carry slots)
  *
  *   cut      for several vectors of large scattered matrices: a lane per row, and rows of more than `segment` nonzeros
- *            cut into segments, which are local rows like others. Long ones come first, so that what takes long begins
- *            at once. A second launch adds up the segments' sums
+ *            cut into segments, which are local rows like others. All are in order of length, the longest first, so that
+ *            what takes long begins at once. A second launch adds up the segments' sums
  *
  * A local row is what a group of lanes multiplies: a row, a segment of one, or nothing (padding). Its length is stored,
  * and no lane goes past it: padding is never multiplied, so neither NaN nor Inf in x reaches a row through it.
@@ -340,20 +340,9 @@ static int number_segments(struct state *state, const int32_t *rows) {
   return 1;
 }
 
-/* The place in the order of what has so many nonzeros: of long ones the longest first, then window by window, so that
- * what neighbours write is near in Y. */
-static uint32_t cut_key(const struct state *state, int64_t length, int64_t window) {
-  enum { LONG = 32 };
-  if (length >= LONG) return (uint32_t)(state->segment - length);
-  return (uint32_t)(state->segment - LONG + 1 + window * LONG + LONG - 1 - length);
-}
-
-/* Rows that are not cut, and segments. Cut rows have no place: their key is none. */
+/* Rows that are not cut, and segments, the longest first. Cut rows are longer than all keys say, and have no place. */
 static int order_cut(struct state *state) {
-  enum { MOST_WINDOWS = 1024 };
-  const int64_t rows = state->csr->rows, all = rows + state->segments;
-  const int64_t window = cb_larger(CB_WINDOW, cb_divide_up(rows, MOST_WINDOWS));
-  const int64_t keys = (int64_t)cut_key(state, 0, (rows - 1) / window) + 1;
+  const int64_t rows = state->csr->rows, keys = state->segment + 1, all = rows + state->segments;
   uint32_t *key = cb_alloc((size_t)all + 1, sizeof *key);
   state->slices = cb_round_up(cb_divide_up(all - state->cut_rows, LANES), WARPS);
   state->local_rows = state->slices * LANES;
@@ -364,8 +353,8 @@ static int order_cut(struct state *state) {
   }
 #pragma omp parallel for schedule(static)
   for (int64_t i = 0; i < all; i++) {
-    if (i >= rows) key[i] = cut_key(state, segment_at(state, i - rows).length, 0);
-    else key[i] = is_split(state, i) ? (uint32_t)keys : cut_key(state, row_length(state, i), i / window);
+    const int64_t length = i < rows ? row_length(state, i) : segment_at(state, i - rows).length;
+    key[i] = (uint32_t)(length > state->segment ? keys : state->segment - length);
   }
   const int64_t kept = cb_sort_by_key(state->row, key, all, keys);
   cb_free(key);
