@@ -10,8 +10,8 @@
  *            slice each takes; the last segment to arrive adds up (carry slots)
  *
  *   cut      for several vectors of large scattered matrices: a lane per row, and rows of more than `segment` nonzeros
- *            cut into segments, which are local rows like others. All are in order of length, the longest first, so that
- *            what takes long begins at once. A second launch adds up the segments' sums
+ *            cut into segments, which are local rows like others. All are in order of length, the longest first, so
+ *            that what takes long begins at once. A second launch adds up the segments' sums
  *
  * A local row is what a group of lanes multiplies: a row, a segment of one, or nothing (padding). Its length is stored,
  * and no lane goes past it: padding is never multiplied, so neither NaN nor Inf in x reaches a row through it.
@@ -733,6 +733,7 @@ static enum cb_status sell_plan(struct cb_region_builder *builder, struct cb_dia
     return cb_fail(diag, CB_ERR_LIMIT, "sliced ELL would pad %lld nonzeros to %lld slots; use another recipe",
                    (long long)csr->nnz, (long long)slots);
   builder->work.units = state->slices;
+  builder->needs_columns |= state->cut && csr->remote; /* the host packs it */
   build_region(builder, state);
   return predict(builder, state, diag);
 }
@@ -747,7 +748,7 @@ static void describe(const void *user, struct cb_pack_lists *lists) {
   const int64_t slices = state->slices, varied = state->varied ? slices : 0;
   int log2 = 0;
   if (state->cut) {
-    *lists = (struct cb_pack_lists){.lists = {{NULL, 1}}}; /* none: the host packs it */
+    *lists = (struct cb_pack_lists){.lists = {{NULL, 1}}}; /* none */
     return;
   }
   while (INT64_C(1) << log2 < state->lanes) log2++;
