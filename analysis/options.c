@@ -39,6 +39,9 @@ static const struct general {
                                 "they are: half of it is stored where layouts can; auto: where fixed values show it"}},
     {FIELD(symmetric_storage), {.name = "symmetric-storage", .words = cb_auto_on_off, .standard = CB_AUTO,
                                 .help = "half of a symmetric matrix is stored, where a layout can; auto: where it is beyond L2"}},
+    {FIELD(stay_in_l2), {.name = "stay-in-l2", .words = cb_auto_on_off, .standard = CB_AUTO,
+                         .help = "the matrix, for the next product, as far as there is room; auto: where L2 can hold it, and a "
+                                 "part of some that are larger"}},
     {FIELD(check_symmetry), {.name = "check-symmetry", .words = on_off, .least = CB_ON, .standard = CB_OFF,
                              .help = "values that are not as option symmetric says are refused; off: the lower triangle counts"}},
     {FIELD(atomics), {.name = "atomics", .words = on_off, .least = CB_ON, .standard = CB_OFF,

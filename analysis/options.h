@@ -42,6 +42,7 @@ struct cb_options {
   int64_t symmetric; /* enum cb_symmetry_option: CB_SYMMETRIC_ON, _SKEW and _HERMITIAN promise that entry (j, i) is
                       * entry (i, j), that with the other sign, or its conjugate, whatever values there will be: the
                       * lower triangle counts. auto: where values are fixed, they tell */
+  int64_t stay_in_l2;        /* enum cb_switch: whether what a product reads once is to be in L2 for the next one */
   int64_t symmetric_storage; /* enum cb_switch: whether layouts that can store half of such a matrix; auto: where its
                               * values are beyond L2, which else gives as many bytes for half as for all of them */
   int64_t check_symmetry; /* CB_ON: values that break that promise are found: those that are there by planning, new ones

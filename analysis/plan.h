@@ -178,6 +178,15 @@ enum cb_sharing {
   CB_SHARINGS
 };
 
+/* What becomes in L2 of what a product reads once: the upper half of a cache policy, as PTX's createpolicy makes it for
+ * sm_80 and later. */
+enum {
+  CB_STREAM_LEAVES = 0x12F00000, /* it makes room first, for x, y and what others have there */
+  CB_STREAM_STAYS = 0x16F00000,  /* it is as all else, so that the next product finds it */
+  CB_STREAM_SHARES = 0x15000000, /* n sixteenths of it stay, and the rest leaves: + n * CB_STREAM_SIXTEENTH */
+  CB_STREAM_SIXTEENTH = 1 << 20
+};
+
 struct cb_region {
   char name[24];      /* namespace in the text: layout name and number, "cb0" */
   const char *layout; /* name in the layout table */
@@ -192,6 +201,7 @@ struct cb_region {
   int table_baked;           /* the table stands in the text, else in an array */
   const double *value_table; /* ascending by bit pattern, so that code 0 is +0 where that occurs */
   int64_t bytes;      /* stored arrays, all of them */
+  int32_t stream;     /* CB_STREAM_…, of what is read once: the same in all regions */
   enum cb_commit commit;
   int owns_rows; /* the rows that it writes are not all: other regions write the others */
   int64_t first_block, blocks; /* thread blocks within its launch */

@@ -48,7 +48,7 @@ struct members {
   struct member list[CB_FAMILY_SIZES];
 };
 
-enum { PLACES = 4 };
+enum { PLACES = 5 };
 
 static int members_count(const struct cb_region *region) {
   const struct cb_family_parts *family = &region->family;
@@ -76,7 +76,8 @@ static void list_members(struct members *members, const struct cb_region *region
   } places[PLACES] = {{"first_carry_sum", region->first_carry_sum},
                       {"first_carry_counter", region->first_carry_counter},
                       {"first_block", region->first_block},
-                      {"blocks", region->blocks}};
+                      {"blocks", region->blocks},
+                      {"stream", region->stream}};
   const struct cb_array *arrays[CB_FAMILY_ARRAYS];
   const int count = cb_family_arrays(region, arrays);
   members->count = 0;

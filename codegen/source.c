@@ -92,8 +92,8 @@ static int is_index(const struct emitter *emitter, const struct cb_array *array)
 }
 
 /* `constant`: what all elements are; NULL: they differ, or a function gives it. */
-static enum cb_status add_vector_accessor(struct emitter *emitter, struct cb_text *text, const struct cb_array *array,
-                                          const char *constant) {
+static enum cb_status add_vector_accessor(struct emitter *emitter, struct cb_text *text, const struct cb_region *region,
+                                          const struct cb_array *array, const char *constant) {
   struct cb_scope scope = {0};
   cb_scope_placeholder(&scope, "array", array->name);
   /* Templates hold vectors of int. */
@@ -101,6 +101,7 @@ static enum cb_status add_vector_accessor(struct emitter *emitter, struct cb_tex
   cb_scope_placeholder(&scope, "index", integer_for(emitter, array->count));
   const int stored = array->storage == CB_STORED && !is_index(emitter, array);
   if (stored) cb_scope_placeholder(&scope, "element", cb_type_c_name(array->type));
+  if (stored) cb_scope_stream(&scope, emitter, region);
   if (constant) cb_scope_placeholder(&scope, "constant", constant);
   const char *accessor = stored     ? "accessor_vector_stored"
                          : constant ? "accessor_vector_constant"
@@ -109,7 +110,8 @@ static enum cb_status add_vector_accessor(struct emitter *emitter, struct cb_tex
   return s ? s : cb_scope_check(&scope, array->name, emitter->diag);
 }
 
-static enum cb_status add_accessor(struct emitter *emitter, struct cb_text *text, const struct cb_array *array) {
+static enum cb_status add_accessor(struct emitter *emitter, struct cb_text *text, const struct cb_region *region,
+                                   const struct cb_array *array) {
   static const char *const accessors[] = {
       [CB_STORED] = "accessor_stored", [CB_AFFINE] = "accessor_affine", [CB_BAKED] = "accessor_baked"};
   struct cb_scope scope = {0};
@@ -117,7 +119,11 @@ static enum cb_status add_accessor(struct emitter *emitter, struct cb_text *text
   cb_scope_placeholder(&scope, "result", integer_for(emitter, array->largest));
   cb_scope_placeholder(&scope, "index", integer_for(emitter, array->count));
   if (array->storage != CB_STORED) cb_scope_placeholder(&scope, "meaning", array->meaning);
-  else cb_scope_placeholder(&scope, "load", array->streamed ? "load_stream" : "load");
+  else if (array->streamed) cb_scope_stream(&scope, emitter, region);
+  else {
+    cb_scope_placeholder(&scope, "stream", "load");
+    cb_scope_placeholder(&scope, "hint", "");
+  }
   if (array->storage == CB_AFFINE) {
     cb_scope_placeholder(&scope, "index_name", array->step ? " i" : "");
     cb_scope_placeholder(&scope, "expression", affine_text(emitter, array));
@@ -180,8 +186,9 @@ static enum cb_status add_index_accessors(struct emitter *emitter, struct region
   const int vectors = cb_has_word(sections, vector), stored = array->storage == CB_STORED && !index;
   enum cb_status s = CB_OK;
   if (!constant && (cb_has_word(sections, array->name) || (vectors && !stored)))
-    s = (index ? add_index_accessor : add_accessor)(emitter, &text->accessors, array);
-  if (!s && vectors) s = add_vector_accessor(emitter, &text->accessors, array, constant);
+    s = index ? add_index_accessor(emitter, &text->accessors, array)
+              : add_accessor(emitter, &text->accessors, text->region, array);
+  if (!s && vectors) s = add_vector_accessor(emitter, &text->accessors, text->region, array, constant);
   return s;
 }
 
@@ -344,6 +351,7 @@ static enum cb_status fill_region(struct emitter *emitter, struct region_text *t
   if (!s) s = add_keeping(emitter, &text->accessors, region);
   if (!s) add_types(emitter, text);
   if (!s) cb_add_rests(&text->constants, &text->accessors, region);
+  if (!s) cb_keep_stream(&text->constants, &text->accessors, &text->sections, emitter, region);
   if (!s && is_family(emitter)) cb_family_read_sizes(&text->sections, region);
   cb_text_add_string(&text->constants, constants_text(emitter, region));
   return s;

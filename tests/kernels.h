@@ -44,18 +44,23 @@ static inline void release_kernel(struct kernel *kernel) {
 }
 
 /* Plans, packs and emits for kernel->csr. */
-static inline enum cb_status make_kernel_for(struct kernel *kernel, const char *arch,
-                                             const struct cb_options *options, struct cb_diag *diag) {
-  struct cb_target target;
+static inline enum cb_status make_kernel_of_target(struct kernel *kernel, const struct cb_target *target,
+                                                   const struct cb_options *options, struct cb_diag *diag) {
   fit_values(&kernel->csr, options);
   const struct cb_label label = {"test", "m", cb_csr_pattern_hash(&kernel->csr)};
-  enum cb_status s = cb_target_find(&target, arch, diag);
-  if (!s) s = cb_plan_build(&kernel->plan, &kernel->assignment, &kernel->csr, &target, options, diag);
+  enum cb_status s = cb_plan_build(&kernel->plan, &kernel->assignment, &kernel->csr, target, options, diag);
   if (!s) s = cb_plan_check(kernel->plan, diag);
   if (!s) s = cb_assignment_check(kernel->plan, kernel->assignment, diag);
   if (!s) s = cb_pack(&kernel->blob, kernel->plan, kernel->assignment, &kernel->csr, label.pattern, diag);
   if (!s) s = cb_source_emit(&kernel->source, kernel->plan, &label, &kernel->blob, CB_EMBED_NEVER, diag);
   return s;
+}
+
+static inline enum cb_status make_kernel_for(struct kernel *kernel, const char *arch,
+                                             const struct cb_options *options, struct cb_diag *diag) {
+  struct cb_target target;
+  const enum cb_status s = cb_target_find(&target, arch, diag);
+  return s ? s : make_kernel_of_target(kernel, &target, options, diag);
 }
 
 static inline enum cb_status make_kernel(struct kernel *kernel, const struct cb_options *options,

@@ -295,7 +295,8 @@ static void wrong_kernels_are_found(void **state) {
     struct cb_verify_options options;
     struct cb_verify_report report;
     struct cb_diag diag = {0};
-    struct product product = spread_product("random,rows=90,density=0.1", "recipe=sell sell-lanes=1 sell-vector=1 type=split-f64");
+    struct product product = spread_product("random,rows=90,density=0.1",
+                                            "recipe=sell sell-lanes=1 sell-vector=1 type=split-f64 stay-in-l2=off");
     cb_verify_options_default(&options);
     options.host.compiler = fast_compiler();
     options.host.sanitize = 0;

@@ -84,6 +84,7 @@ static enum cb_status finish(struct cb_builder *builder, const struct cb_options
   enum cb_status s = cb_build_launches(plan, diag);
   if (!s) cb_share_vectors(plan, options);
   if (!s) cb_cost_plan(plan);
+  if (!s) cb_plan_residency(plan, options);
   if (!s) s = cb_plan_json(plan, &json, diag);
   if (!s) plan->hash = cb_hash_bytes(cb_text_string(&json), json.length);
   cb_text_release(&json);

@@ -7,6 +7,7 @@
  *   choose.c    builds the alternatives of a choice, and keeps the cheapest
  *   joining.c   which regions share a launch
  *   launches.c  the launches, and the scratch that regions need
+ *   residency.c what L2 shall keep for the next product
  *   cost.c      what the plan is predicted to take
  *   check.c     whether all of it holds together */
 #ifndef CBGEN_ANALYSIS_PLAN_BUILDER_H
@@ -56,6 +57,9 @@ enum cb_status cb_build_node(struct cb_builder *builder, const struct cb_node *n
 /* The same for a node with choices. */
 enum cb_status cb_build_choice(struct cb_builder *builder, const struct cb_node *node,
                                const struct cb_subtree *subtree, struct cb_region_work *work, struct cb_diag *diag);
+
+/* Sets each region's `stream`. */
+void cb_plan_residency(struct cb_plan *plan, const struct cb_options *options);
 
 /* The node's settings as a fact of the plan's line; nothing without any. */
 void cb_build_settings_fact(struct cb_text *line, const struct cb_node *node);

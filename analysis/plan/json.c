@@ -101,6 +101,7 @@ static void region_object(struct cb_json_lines *lines, const struct cb_region *r
   cb_json_line_integer(lines, "value_slots", region->value_slots);
   values_object(lines, region);
   cb_json_line_integer(lines, "bytes", region->bytes);
+  if (region->stream != CB_STREAM_LEAVES) cb_json_line_integer(lines, "stream", region->stream);
   cb_json_line_text(lines, "commit", commit_names[region->commit]);
   cb_json_line_integer(lines, "first_block", region->first_block);
   cb_json_line_integer(lines, "blocks", region->blocks);

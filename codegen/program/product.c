@@ -330,12 +330,18 @@ void cb_product_watch(struct cb_product_text *product) {
   static const char *const watched[][2] = {{"load", "load_watched"},
                                            {"load_stream", "load_watched"},
                                            {"load_stream_vector", "load_watched_vector"},
+                                           {"load_cached_vector", "load_watched_vector"},
+                                           {"load_hinted", "load_watched"},
+                                           {"load_hinted_vector", "load_watched_vector"},
                                            {"load_x", "leave_x"},
                                            {"is_finite", "leave_finite"}, /* else rows with absent entries are read again */
                                            {"commit_step", "leave_row"}},
                            *const near[][2] = {{"load", "load_near"},
                                                {"load_stream", "load_near"},
-                                               {"load_stream_vector", "load_near_vector"}};
+                                               {"load_stream_vector", "load_near_vector"},
+                                               {"load_cached_vector", "load_near_vector"},
+                                               {"load_hinted", "load_near"},
+                                               {"load_hinted_vector", "load_near_vector"}};
   enum { WATCHED = sizeof watched / sizeof *watched, NEAR = sizeof near / sizeof *near };
   struct cb_text regions = {0}, functions = {0};
   shorten_batches(&product->regions);

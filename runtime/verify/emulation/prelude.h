@@ -305,6 +305,16 @@ inline Vector<T, n> load_stream_vector(const T *p, int line = __builtin_LINE()) 
   for (int i = 0; i < n; i++) vector.at[i] = p[i];
   return vector;
 }
+template <class T, int n> inline Vector<T, n> load_cached_vector(const T *p, int line = __builtin_LINE()) {
+  return load_stream_vector<T, n>(p, line);
+}
+struct Stream {
+  int policy;
+};
+template <class T> inline T load_hinted(const T *p, Stream, int line = __builtin_LINE()) { return load(p, line); }
+template <class T, int n> inline Vector<T, n> load_hinted_vector(const T *p, Stream, int line = __builtin_LINE()) {
+  return load_stream_vector<T, n>(p, line);
+}
 template <class T> inline T load_complex(const T *p, int line = __builtin_LINE()) { return load(p, line); }
 template <class T> inline T load_complex_cached(const T *p, int line = __builtin_LINE()) { return load(p, line); }
 template <class T> inline T atomicAdd(T *p, typename Same<T>::type value) {
@@ -411,7 +421,11 @@ template <int threads> inline void copy_near(char *to, const char *from, uint32_
   for (uint32_t i = threadIdx.x; i < bytes; i += threads) to[i] = load(from + i, line);
 }
 template <class T> inline T load_near(const T *p, int line = __builtin_LINE()) { return load(p, line); }
+template <class T> inline T load_near(const T *p, Stream, int line = __builtin_LINE()) { return load(p, line); }
 template <class T, int n> inline Vector<T, n> load_near_vector(const T *p, int line = __builtin_LINE()) {
+  return load_stream_vector<T, n>(p, line);
+}
+template <class T, int n> inline Vector<T, n> load_near_vector(const T *p, Stream, int line = __builtin_LINE()) {
   return load_stream_vector<T, n>(p, line);
 }
 template <class T> inline T load_there(const T *place, int block, int line = __builtin_LINE()) {

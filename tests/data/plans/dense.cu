@@ -13,7 +13,6 @@ using uint8_t = unsigned char;
 using uint16_t = unsigned short;
 using uint32_t = unsigned;
 using int64_t = decltype((char *)0 - (char *)0);
-using uint64_t = decltype(sizeof 0);
 #define CBGEN_KERNEL extern "C" __global__
 #define CBGEN_DEVICE static __device__ __forceinline__
 constexpr unsigned kFullMask = 0xffffffffu;  // all lanes of a warp
@@ -74,51 +73,27 @@ template <class T> CBGEN_DEVICE T load(const T *p) {
 // Reads what other kernels write: x.
 template <class T> CBGEN_DEVICE T load_input(const T *p) { return *p; }
 
-// Reads what is read once: past L1, which x needs.
-template <class T> CBGEN_DEVICE T load_stream(const T *p) {
-  union {
-    uint8_t byte;
+// The same through L1 and L2, as load.
+template <class T, int n> CBGEN_DEVICE Vector<T, n> load_cached_vector(const T *p) {
+  constexpr int bytes = (int)sizeof(Vector<T, n>);
+  static_assert(bytes % 16 == 0 || bytes == 8 || bytes == 4 || bytes == 2, "no vector load of this size");
+  union Bits {
+    __device__ Bits() {}
     uint16_t half;
     uint32_t word;
-    uint64_t pair;
-    T value;
-  } bits;
-  static_assert(sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8, "no load of this size");
-  if constexpr (sizeof(T) == 1) {
-    uint32_t wide;
-    asm("ld.global.nc.L1::no_allocate.u8 %0, [%1];" : "=r"(wide) : "l"(p));
-    bits.byte = uint8_t(wide);
-  } else if constexpr (sizeof(T) == 2) {
-    asm("ld.global.nc.L1::no_allocate.u16 %0, [%1];" : "=h"(bits.half) : "l"(p));
-  } else if constexpr (sizeof(T) == 4) {
-    asm("ld.global.nc.L1::no_allocate.u32 %0, [%1];" : "=r"(bits.word) : "l"(p));
-  } else {
-    asm("ld.global.nc.L1::no_allocate.u64 %0, [%1];" : "=l"(bits.pair) : "l"(p));
-  }
-  return bits.value;
-}
-
-// The same for n neighbours, aligned to 16 bytes, or to their 2, 4 or 8.
-template <class T, int n> CBGEN_DEVICE Vector<T, n> load_stream_vector(const T *p) {
-  constexpr int bytes = (int)sizeof(Vector<T, n>), words = bytes < 4 ? 1 : bytes / 4;
-  static_assert(bytes % 16 == 0 || bytes == 8 || bytes == 4 || bytes == 2, "no vector load of this size");
-  union {
-    uint16_t half;
-    uint32_t word[words];
+    uint2 pair;
+    uint4 quads[(bytes + 15) / 16];
     Vector<T, n> vector;
   } bits;
   if constexpr (bytes == 2) {
-    asm("ld.global.nc.L1::no_allocate.u16 %0, [%1];" : "=h"(bits.half) : "l"(p));
+    bits.half = __ldg((const uint16_t *)p);
   } else if constexpr (bytes == 4) {
-    asm("ld.global.nc.L1::no_allocate.u32 %0, [%1];" : "=r"(bits.word[0]) : "l"(p));
+    bits.word = __ldg((const uint32_t *)p);
   } else if constexpr (bytes == 8) {
-    asm("ld.global.nc.L1::no_allocate.v2.u32 {%0, %1}, [%2];" : "=r"(bits.word[0]), "=r"(bits.word[1]) : "l"(p));
+    bits.pair = __ldg((const uint2 *)p);
   } else {
 #pragma unroll
-    for (int w = 0; w < words; w += 4)
-      asm("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
-          : "=r"(bits.word[w]), "=r"(bits.word[w + 1]), "=r"(bits.word[w + 2]), "=r"(bits.word[w + 3])
-          : "l"((const char *)p + 4 * w));
+    for (int q = 0; q < bytes / 16; q++) bits.quads[q] = __ldg((const uint4 *)p + q);
   }
   return bits.vector;
 }
@@ -213,10 +188,10 @@ __device__ const uint8_t warps_together_table[] = {
     129, 2, 0, 0, 0, 0, 0, 0};
 CBGEN_DEVICE int warps_together(const Arrays &, int i) { return warps_together_table[i]; }
 CBGEN_DEVICE sum_t value(const Arrays &arrays, int slot) {
-  return sum_t(load_stream((const stored_t *)arrays.mtx_data + slot));
+  return sum_t(load((const stored_t *)arrays.mtx_data + slot));
 }
 template <int n> CBGEN_DEVICE Vector<sum_t, n> value_vector(const Arrays &arrays, int slot) {
-  const Vector<stored_t, n> stored = load_stream_vector<stored_t, n>((const stored_t *)arrays.mtx_data + slot);
+  const Vector<stored_t, n> stored = load_cached_vector<stored_t, n>((const stored_t *)arrays.mtx_data + slot);
   Vector<sum_t, n> values;
 #pragma unroll
   for (int i = 0; i < n; i++) values.at[i] = sum_t(stored.at[i]);
@@ -288,7 +263,7 @@ CBGEN_DEVICE CsrBatch load_csr(const Arrays &arrays, const Data &data, int rest,
   for (int i = 0; i < kBatch; i++) {
     const unsigned busy = __ballot_sync(kFullMask, i < rest);
     const int at = next + __popc(busy & before);
-    batch.columns[i] = load_stream(data.coordinates + at);
+    batch.columns[i] = load(data.coordinates + at);
     batch.values[i] = value(arrays, data.first_value + at);
     next += __popc(busy);
   }
@@ -463,7 +438,7 @@ static uint64_t dense_checksum(const unsigned char *data, size_t bytes) {
 
 // Checks that `data` (`bytes` long) is the packed data of this kernel, whole and unchanged.
 static const char *dense_check(const unsigned char *data, size_t bytes) {
-  constexpr uint64_t kId[2] = {0xe04e1c3dfe7f5817u, 0xecce74b8ac6e0828u};  // plan and pattern
+  constexpr uint64_t kId[2] = {0x6bdb31f5f677455eu, 0xb4a373ec5dcf2f82u};  // plan and pattern
   uint64_t header[8];
   if (bytes < sizeof header) return "data of dense: shorter than its header";
   memcpy(header, data, sizeof header);

@@ -10,7 +10,6 @@
 
 // ---- device prelude: what the kernels below need of types, memory and warps -----------------------------------
 using uint8_t = unsigned char;
-using uint16_t = unsigned short;
 using uint32_t = unsigned;
 using uint64_t = decltype(sizeof 0);
 #define CBGEN_KERNEL extern "C" __global__
@@ -56,30 +55,6 @@ template <class T> CBGEN_DEVICE T load_input(const T *p) { return *p; }
 
 // Reads what other thread blocks write.
 template <class T> CBGEN_DEVICE T load_l2(const T *p) { return __ldcg(p); }
-
-// Reads what is read once: past L1, which x needs.
-template <class T> CBGEN_DEVICE T load_stream(const T *p) {
-  union {
-    uint8_t byte;
-    uint16_t half;
-    uint32_t word;
-    uint64_t pair;
-    T value;
-  } bits;
-  static_assert(sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8, "no load of this size");
-  if constexpr (sizeof(T) == 1) {
-    uint32_t wide;
-    asm("ld.global.nc.L1::no_allocate.u8 %0, [%1];" : "=r"(wide) : "l"(p));
-    bits.byte = uint8_t(wide);
-  } else if constexpr (sizeof(T) == 2) {
-    asm("ld.global.nc.L1::no_allocate.u16 %0, [%1];" : "=h"(bits.half) : "l"(p));
-  } else if constexpr (sizeof(T) == 4) {
-    asm("ld.global.nc.L1::no_allocate.u32 %0, [%1];" : "=r"(bits.word) : "l"(p));
-  } else {
-    asm("ld.global.nc.L1::no_allocate.u64 %0, [%1];" : "=l"(bits.pair) : "l"(p));
-  }
-  return bits.value;
-}
 
 // What the lane has whose number differs in these bits.
 template <class T> CBGEN_DEVICE T shuffle_xor(T value, int bits) { return __shfl_xor_sync(kFullMask, value, bits); }
@@ -138,8 +113,8 @@ struct Arrays {
   const uint8_t *row_of;  // 65: row of a local row; kRows: none
 };
 
-CBGEN_DEVICE int hot_place(const Arrays &arrays, int i) { return load_stream(arrays.hot_place + i); }
-CBGEN_DEVICE int cold_index(const Arrays &arrays, int i) { return load_stream(arrays.cold_index + i); }
+CBGEN_DEVICE int hot_place(const Arrays &arrays, int i) { return load(arrays.hot_place + i); }
+CBGEN_DEVICE int cold_index(const Arrays &arrays, int i) { return load(arrays.cold_index + i); }
 // logarithm of the lanes that share a row of a slice
 __device__ const uint8_t lanes_log2_table[] = {
     5, 0, 0};
@@ -156,9 +131,9 @@ CBGEN_DEVICE int first_hot(const Arrays &, int i) { return first_hot_table[i]; }
 __device__ const uint8_t first_cold_table[] = {
     0, 3, 4};
 CBGEN_DEVICE int first_cold(const Arrays &, int i) { return first_cold_table[i]; }
-CBGEN_DEVICE int lane_hot(const Arrays &arrays, int i) { return load_stream(arrays.lane_hot + i); }
-CBGEN_DEVICE int lane_cold(const Arrays &arrays, int i) { return load_stream(arrays.lane_cold + i); }
-CBGEN_DEVICE int row_of(const Arrays &arrays, int i) { return load_stream(arrays.row_of + i); }
+CBGEN_DEVICE int lane_hot(const Arrays &arrays, int i) { return load(arrays.lane_hot + i); }
+CBGEN_DEVICE int lane_cold(const Arrays &arrays, int i) { return load(arrays.lane_cold + i); }
+CBGEN_DEVICE int row_of(const Arrays &arrays, int i) { return load(arrays.row_of + i); }
 // a warp's first slice; warps + 1
 __device__ const uint8_t first_slice_table[] = {
     0, 1, 2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3,
@@ -170,7 +145,7 @@ __device__ const uint8_t hot_column_table[] = {
     6, 30, 89};
 CBGEN_DEVICE int hot_column(const Arrays &, int i) { return hot_column_table[i]; }
 CBGEN_DEVICE sum_t value(const Arrays &arrays, int slot) {
-  return sum_t(load_stream(arrays.values + slot));
+  return sum_t(load(arrays.values + slot));
 }
 
 // A launch of its own lays entries of x side by side, so that thread blocks read them as a stream, or find them in L2.
@@ -332,7 +307,7 @@ static uint64_t hubs_checksum(const unsigned char *data, size_t bytes) {
 
 // Checks that `data` (`bytes` long) is the packed data of this kernel, whole and unchanged.
 static const char *hubs_check(const unsigned char *data, size_t bytes) {
-  constexpr uint64_t kId[2] = {0xff2864b000538555u, 0xdaac0a21e08bb309u};  // plan and pattern
+  constexpr uint64_t kId[2] = {0x12114157b73d4664u, 0x2fd228831d7c67a7u};  // plan and pattern
   uint64_t header[8];
   if (bytes < sizeof header) return "data of hubs: shorter than its header";
   memcpy(header, data, sizeof header);

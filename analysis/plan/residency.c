@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What L2 shall keep of a matrix for the next product.
+ *
+ * What is read once goes past L1 (ld.global.nc.L1::no_allocate), and on an H200 such lines are also the first that make
+ * room in L2: they take turns in what little of it nothing else has, and whatever else an application has left there
+ * stays. So a matrix that L2 could hold comes from memory again in every product as soon as other kernels have filled
+ * L2. It stays if it is read as all else is. Where it does not fit, all of it would displace itself, x and y; a part
+ * that stays is worth something only where vectors are small. */
+#include "analysis/plan/builder.h"
+
+/* All is measured on an H200, in products back to back, behind other data, and with passes over four vectors between
+ * them (bench/results/README.md, "what stays in L2"). */
+enum {
+  VECTORS = 3,        /* x and y, and what solvers have beside them: three of each */
+  FITS_QUARTERS = 3,  /* of L2, which all of it may take to stay */
+  SHARED_TENTHS = 4,  /* of L2, which a part that stays takes */
+  MOST_TIMES = 5,     /* halves of L2: a part of what is larger brings nothing */
+  PURE_PERCENT = 90   /* of what is stored, which must be read once: the rest stays anyhow */
+};
+
+/* Bytes of the region that its text reads by load_stream. */
+static int64_t streamed_bytes(const struct cb_region *region) {
+  int64_t bytes = 0;
+  for (int i = 0; i < region->arrays_count; i++) {
+    const struct cb_array *array = &region->arrays[i];
+    if (array->storage == CB_STORED && (array->streamed || array->role == CB_ROLE_VALUES))
+      bytes += array->count * (int64_t)cb_type_size(array->type);
+  }
+  return bytes;
+}
+
+/* Sixteenths of what is read once that stay, from 0 to 16. */
+static int sixteenths(const struct cb_plan *plan) {
+  const int64_t l2 = plan->target.l2_bytes;
+  const int64_t vector_bytes = (plan->rows + plan->cols) * (int64_t)cb_type_size(plan->vector_type);
+  const int64_t vectors = VECTORS * plan->vectors * vector_bytes;
+  int64_t stored = 0, streamed = 0;
+  for (int i = 0; i < plan->regions_count; i++) {
+    stored += plan->regions[i].bytes;
+    streamed += streamed_bytes(&plan->regions[i]);
+  }
+  if (stored + vectors <= l2 * FITS_QUARTERS / 4) return 16;
+  if (vectors > l2 / 4 || stored > l2 * MOST_TIMES / 2 || 100 * streamed < PURE_PERCENT * stored) return 0;
+  const int64_t share = 16 * (l2 * SHARED_TENTHS / 10) / streamed;
+  return (int)(share < 15 ? share : 15);
+}
+
+void cb_plan_residency(struct cb_plan *plan, const struct cb_options *options) {
+  const int stay = options->stay_in_l2 == CB_ON ? 16 : options->stay_in_l2 == CB_OFF ? 0 : sixteenths(plan);
+  for (int i = 0; i < plan->regions_count; i++)
+    plan->regions[i].stream = stay == 16  ? CB_STREAM_STAYS
+                              : stay == 0 ? CB_STREAM_LEAVES
+                                          : CB_STREAM_SHARES + stay * CB_STREAM_SIXTEENTH;
+}
