@@ -4,6 +4,7 @@
 
 #include "analysis/layout.h"
 
+#include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -70,6 +71,9 @@ static const struct general {
     {FIELD(program_loss), {.name = "program-loss", .most = INT64_C(1) << 40,
                            .help = "recipe auto: ns of a product by which one may be slower that solvers, or linear programs, "
                                    "gain by"}},
+    {FIELD(one_meeting), {.name = "one-meeting", .words = on_off, .least = CB_ON, .standard = CB_OFF,
+                          .help = "program-loss is for solvers whose thread blocks meet once in an iteration, as those of cg for "
+                                  "small systems: they want rows in order"}},
     {FIELD(fuse), {.name = "fuse", .words = cb_auto_on_off, .standard = CB_AUTO,
                    .help = "parts of a split share one launch where they can; auto: when that is predicted to be "
                            "faster"}},
@@ -127,12 +131,20 @@ const int64_t *cb_settings(const struct cb_options *options, const struct cb_lay
   return cb_layout_table[number] ? options->settings[number] : NULL;
 }
 
-void cb_options_default(struct cb_options *options) {
+/* Made once in a process: plans compare theirs with them. */
+static struct cb_options usual;
+
+static void make_usual(void) {
   const struct cb_option *option;
-  memset(options, 0, sizeof *options);
-  options->recipe = "auto";
+  usual.recipe = "auto";
   for (int i = 0; (option = cb_option_at(i)); i++)
-    if (!option->is_text) cb_option_set(options, i, option->standard);
+    if (!option->is_text) cb_option_set(&usual, i, option->standard);
+}
+
+void cb_options_default(struct cb_options *options) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, make_usual);
+  *options = usual;
 }
 
 /* ---- names that are none */

@@ -67,6 +67,8 @@ struct cb_options {
   int64_t ready_loss; /* search ready: by so many ns such a recipe may be slower than the fastest */
   int64_t program_loss; /* by so many ns a recipe may be slower than the fastest of which programs can keep vectors in
                          * shared memory (struct cb_recipe): for operators that solvers are made of */
+  int64_t one_meeting;  /* enum cb_switch: what suits programs is what suits those whose thread blocks meet once in an
+                         * iteration, as cg's do for small systems */
   int64_t fuse;     /* enum cb_switch: parts of a split share a launch; auto: when that is predicted to be faster */
   int64_t long_row; /* recipes with a long-rows split: rows of more nonzeros than this are split off */
   /* text */

@@ -25,13 +25,13 @@ int32_t *cb_rows_where(struct cb_arena *arena, int64_t rows, cb_row_test *wanted
   const int64_t ranges = cb_divide_up(rows, RANGE);
   int64_t *first = cb_calloc((size_t)ranges + 1, sizeof *first);
   if (!first) return NULL;
-#pragma omp parallel for schedule(dynamic)
+#pragma omp parallel for schedule(dynamic) if (ranges > 1)
   for (int64_t range = 0; range < ranges; range++) first[range + 1] = list_range(range, rows, wanted, user, NULL);
   for (int64_t range = 0; range < ranges; range++) first[range + 1] += first[range];
   *count = first[ranges];
   int32_t *list = cb_arena_alloc(arena, (size_t)*count, sizeof *list);
   if (list && *count) {
-#pragma omp parallel for schedule(dynamic)
+#pragma omp parallel for schedule(dynamic) if (ranges > 1)
     for (int64_t range = 0; range < ranges; range++)
       if (first[range + 1] > first[range]) list_range(range, rows, wanted, user, list + first[range]);
   }

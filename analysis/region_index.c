@@ -36,7 +36,8 @@ static void measure(const struct cb_contents *contents, const void *state, struc
   const uint64_t step = count > 1 ? cb_contents_element(contents, state, 1) - base : 0;
   uint64_t largest = 0;
   int follow = 1;
-#pragma omp parallel for schedule(static) reduction(max : largest) reduction(&& : follow)
+#pragma omp parallel for schedule(static) reduction(max : largest) reduction(&& : follow)                          \
+    if (count >= CB_PARALLEL_LEAST)
   for (int64_t i = 0; i < count; i++) {
     const uint64_t element = cb_contents_element(contents, state, i);
     largest = element > largest ? element : largest;

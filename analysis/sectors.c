@@ -10,7 +10,8 @@ enum {
   LEAST_SAMPLES = 64,
   ENOUGH = 1 << 21,    /* nonzeros of these, about: then fewer thread blocks are looked at */
   FEWEST_SAMPLES = 8,  /* where a profile has chosen the recipe, so that no plans are compared, these are the least */
-  FEW = 1 << 14,       /* and this is enough */
+  FEW = 1 << 14,       /* and this is enough; */
+  FEWER = 1 << 12,     /* where the first product waits for it, of which nothing but what is told depends on it */
   LEAST_LOG2 = 8,      /* of its set of sectors */
   SECTOR_BYTES = 32,
   KEPT_FREE = 16 << 10 /* bytes of L1 that something else takes */
@@ -120,8 +121,9 @@ static int64_t count_samples(const struct cb_region_builder *builder) {
   const int64_t blocks = builder->region.blocks, each = blocks ? builder->work.part.csr->nnz / blocks : 0;
   const enum cb_search search = (enum cb_search)builder->options->search;
   const int few = search == CB_SEARCH_PROFILE || search == CB_SEARCH_READY;
+  const int64_t enough = search == CB_SEARCH_READY ? FEWER : few ? FEW : ENOUGH;
   int64_t samples = blocks < SAMPLES ? blocks : SAMPLES;
-  while (samples > (few ? FEWEST_SAMPLES : LEAST_SAMPLES) && samples * each > (few ? FEW : ENOUGH)) samples /= 2;
+  while (samples > (few ? FEWEST_SAMPLES : LEAST_SAMPLES) && samples * each > enough) samples /= 2;
   return samples;
 }
 

@@ -8,10 +8,13 @@
 static void sort_window(int32_t *sorted, int64_t first, int64_t end, int64_t most, cb_row_length *length_of,
                         const void *state) {
   int32_t start[CB_MOST_LENGTH + 2] = {0};
-  for (int64_t row = first; row < end; row++) start[most - cb_smaller(length_of(state, row), most) + 1]++;
-  for (int64_t key = 1; key <= most; key++) start[key] += start[key - 1];
-  for (int64_t row = first; row < end; row++)
-    sorted[start[most - cb_smaller(length_of(state, row), most)]++] = (int32_t)row;
+  uint16_t key[CB_WINDOW]; /* of each row: the longest first */
+  for (int64_t row = first; row < end; row++) {
+    key[row - first] = (uint16_t)(most - cb_smaller(length_of(state, row), most));
+    start[key[row - first] + 1]++;
+  }
+  for (int64_t i = 1; i <= most; i++) start[i] += start[i - 1];
+  for (int64_t row = first; row < end; row++) sorted[start[key[row - first]]++] = (int32_t)row;
 }
 
 int32_t *cb_sorted_rows(struct cb_arena *arena, int64_t rows, int64_t local_rows, int64_t most,
@@ -34,7 +37,7 @@ int64_t cb_sum_up(int64_t *first, int64_t count) {
 /* Whether one of the rows first … end - 1 has another length. */
 static int has_other(int64_t first, int64_t end, int64_t length, cb_row_length *length_of, const void *state) {
   int other = 0;
-#pragma omp parallel for schedule(static) reduction(| : other)
+#pragma omp parallel for schedule(static) reduction(| : other) if (end - first >= CB_PARALLEL_LEAST)
   for (int64_t row = first; row < end; row++) other |= length_of(state, row) != length;
   return other;
 }
@@ -49,7 +52,7 @@ int64_t cb_equal_length(int64_t rows, cb_row_length *length_of, const void *stat
 int64_t *cb_first_steps(struct cb_arena *arena, int64_t slices, cb_row_length *steps_of, const void *state,
                         int64_t *longest) {
   int64_t *first = cb_arena_alloc(arena, (size_t)slices + 1, sizeof *first), most = 0;
-#pragma omp parallel for schedule(static) reduction(max : most)
+#pragma omp parallel for schedule(static) reduction(max : most) if (slices >= CB_PARALLEL_LEAST / CB_LANES)
   for (int64_t slice = 0; slice < (first ? slices : 0); slice++) {
     first[slice + 1] = steps_of(state, slice);
     most = cb_larger(most, first[slice + 1]);

@@ -37,10 +37,6 @@ int cb_threads_begin(int wanted) {
   return forked ? take(1) : wanted ? take(wanted) : 0;
 }
 
-int cb_threads_begin_for(int64_t work) {
-  return work < CB_THREADS_WORTH ? take(1) : 0;
-}
-
 void cb_threads_end(int before) {
   if (before) omp_set_num_threads(before);
 }

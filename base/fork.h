@@ -15,8 +15,6 @@
 #ifndef CBGEN_BASE_FORK_H
 #define CBGEN_BASE_FORK_H
 
-#include <stdint.h>
-
 /* How many forks lie between this process and the one that loaded the library: what was made under another number is
  * another process's. */
 unsigned cb_forks(void);
@@ -28,9 +26,8 @@ int cb_thread_was_forked(void);
 int cb_threads_begin(int wanted);
 void cb_threads_end(int before);
 
-/* The same for little work, in nonzeros and rows: to wake threads and to wait for all of them would take longer than
- * the work, and wherever something else runs on a core, many times as long. */
+/* Work of less is done by one thread, in nonzeros and rows: to wake threads and to wait for all of them would take
+ * longer than the work, and wherever something else runs on a core, many times as long. */
 enum { CB_THREADS_WORTH = 1 << 17 };
-int cb_threads_begin_for(int64_t work);
 
 #endif

@@ -12,6 +12,10 @@ static inline int64_t cb_larger(int64_t a, int64_t b) {
   return a > b ? a : b;
 }
 
+/* Elements of some nanoseconds each from which on a loop is worth a parallel region: to begin one takes longer than
+ * fewer. */
+enum { CB_PARALLEL_LEAST = 1 << 14 };
+
 /* How many groups of `by` hold `count`, the last one perhaps not full. */
 static inline int64_t cb_divide_up(int64_t count, int64_t by) {
   return (count + by - 1) / by;

@@ -8,9 +8,13 @@
  * For all others a small operator was made before in the same context. The median of N is shown (5). Then the family's
  * product and that of the specialised kernel, whose result must be the same bits, are timed in turns, since the
  * machine's pace drifts by more than they differ; medians are shown. And cuSPARSE's csr-alg1 with its own preparation, up to 4 M nonzeros. "even" is the number of products from which cbgen
- * is ahead of it, set-up included. A table comes last. The exit status is 1 when bits differ, or anything failed. */
+ * is ahead of it, set-up included. A table comes last. The exit status is 1 when bits differ, or anything failed.
+ *
+ *   bench_cold_start --host 1 MATRIX…      the host's part alone: nothing is compared, and with the null driver
+ *                                          (null_driver.c) calls of the driver are counted */
 #include "base/clock.h"
 #include "base/memory.h"
+#include "bench/null_driver.h"
 #include "cbgen.h"
 #include "frontend/generate.h"
 #include "frontend/read.h"
@@ -18,18 +22,20 @@
 #include "runtime/measure/cusparse.h"
 #include "runtime/measure/timer.h"
 
+#include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { PARTS = 6, MOST_REPEATS = 25, MOST_MATRICES = 1024, BATCHES = 7, SMALL = 1000000, COMPARED = 4000000 };
+enum { PARTS = 6, MOST_REPEATS = 25, MOST_MATRICES = 1024, BATCHES = 7, SMALL = 1000000, FEW = 60000, COMPARED = 4000000 };
 
 struct result {
   char name[96], plan[24], origin; /* of the binary: 'b'rought, 'k'ept in the cache, 'c'ompiled, '-' specialised */
   int64_t nnz;
-  double first_ms, worst_ms, prepare_ms; /* of the first product: median and worst; of csr-alg1 */
+  double first_ms, least_ms, worst_ms, prepare_ms; /* of the first product: median, least and worst; of csr-alg1 */
+  struct null_driver_calls calls;                  /* of one first product */
   double parts[PARTS];                   /* of the set-up, in ms: see part_names */
   double family_us, special_us, cusparse_us, specialise_ms;
 };
@@ -45,6 +51,8 @@ struct work {
   unsigned char *bytes[2]; /* of y */
   struct result *result;
   struct cb_diag diag;
+  int host_alone;
+  null_driver_asked *asked; /* NULL: it is another driver */
 };
 
 static enum cb_status failed(struct work *work, cbgen_status status, const char *message) {
@@ -183,6 +191,12 @@ static void note(struct result *result, const cbgen_info *info, const char *plan
   snprintf(result->plan, sizeof result->plan, "%.*s", (int)sizeof result->plan - 1, plan + (strncmp(plan, "(spmv (", 7) ? 0 : 7));
 }
 
+static void count_calls(struct null_driver_calls *calls, struct null_driver_calls all, struct null_driver_calls before) {
+  *calls = (struct null_driver_calls){all.allocations - before.allocations, all.waits - before.waits,
+                                      all.launches - before.launches, all.copies - before.copies,
+                                      all.modules - before.modules};
+}
+
 /* `is_last`: the operator is what tiers are compared with. Only then somebody listens to the log, which takes time of its
  * own: it tells of the nearest entry of the cache. */
 static enum cb_status start(struct work *work, double *ms, int is_first, int is_last) {
@@ -201,10 +215,12 @@ static enum cb_status start(struct work *work, double *ms, int is_first, int is_
     cb_device_wait(work->device, "a product", NULL);
     began = cb_seconds();
   }
+  const struct null_driver_calls before_it = work->asked ? work->asked() : (struct null_driver_calls){0};
   work->result->origin = '-';
   if (!status) status = cbgen_compile(context, &work->view, &request, &op);
   enum cb_status s = status ? failed(work, status, context ? cbgen_message(context) : "no context") : multiply(work, op);
   *ms = 1e3 * (cb_seconds() - began);
+  if (work->asked) count_calls(&work->result->calls, work->asked(), before_it);
   if (!s) status = cbgen_operator_info(op, &info);
   if (!s && !is_last) note(work->result, &info, cbgen_operator_plan(op));
   if (!s && is_last) s = compare_tiers(work, context, op);
@@ -219,14 +235,12 @@ static enum cb_status start(struct work *work, double *ms, int is_first, int is_
 static enum cb_status starts(struct work *work, int repeats) {
   double ms[MOST_REPEATS];
   enum cb_status s = CB_OK;
-  work->result->worst_ms = 0;
   double last;
-  for (int i = 0; i < repeats && !s; i++) {
-    s = start(work, &ms[i], 0, 0);
-    work->result->worst_ms = fmax(work->result->worst_ms, ms[i]);
-  }
-  if (!s) s = start(work, &last, 0, 1);
-  work->result->first_ms = cb_median(ms, repeats);
+  for (int i = 0; i < repeats && !s; i++) s = start(work, &ms[i], 0, 0);
+  if (!s && !work->host_alone) s = start(work, &last, 0, 1);
+  work->result->first_ms = cb_median(ms, repeats); /* which sorts them */
+  work->result->least_ms = ms[0];
+  work->result->worst_ms = ms[repeats - 1];
   return s;
 }
 
@@ -248,7 +262,7 @@ static void compare_cusparse(struct work *work) {
   struct baseline baseline = {0};
   struct cb_diag diag = {0};
   int launches = 0;
-  if (!work->cusparse || work->csr.nnz > COMPARED) return;
+  if (!work->cusparse || work->csr.nnz > COMPARED || work->host_alone) return;
   if (cb_baselines_open(&baseline.baselines, work->cusparse, &work->csr, types, work->x, work->y, &diag)) return;
   while (baseline.number < cb_baselines_count(baseline.baselines) &&
          strcmp(cb_baselines_get(baseline.baselines, baseline.number)->name, "csr-alg1"))
@@ -279,6 +293,10 @@ static void report(const struct result *result, FILE *json) {
   printf(" | %8.1f %8.1f %6.3f | %7.2f %8.1f %7.0f\n", result->family_us, result->special_us,
          result->family_us / result->special_us, result->prepare_ms, result->cusparse_us, even(result));
   fflush(stdout);
+  const struct null_driver_calls *calls = &result->calls;
+  if (calls->launches)
+    printf("%34s allocations %ld, waits %ld, launches %ld, copies %ld, modules %ld\n", "", calls->allocations,
+           calls->waits, calls->launches, calls->copies, calls->modules);
   if (!json) return;
   fprintf(json, "{\"matrix\": \"%s\", \"nnz\": %lld, \"plan\": \"%s\", \"binary\": \"%c\", \"first_ms\": %.4f, "
           "\"worst_ms\": %.4f", result->name, (long long)result->nnz, result->plan, result->origin, result->first_ms,
@@ -295,14 +313,30 @@ static int ascending(const void *a, const void *b) {
   return x < y ? -1 : x > y;
 }
 
+/* Of matrices with fewer nonzeros. */
+static void summarise_first(const struct result *results, int count, int64_t below) {
+  static double first[MOST_MATRICES], least[MOST_MATRICES];
+  int found = 0;
+  for (int i = 0; i < count; i++) {
+    if (results[i].nnz >= below) continue;
+    least[found] = results[i].least_ms;
+    first[found++] = results[i].first_ms;
+  }
+  if (!found) return;
+  qsort(first, (size_t)found, sizeof *first, ascending);
+  qsort(least, (size_t)found, sizeof *least, ascending);
+  printf("first product, below %lld nonzeros (%d matrices): median %.2f ms (of the least times %.3f), 90 %% %.2f ms, "
+         "worst %.2f ms\n", (long long)below, found, first[found / 2], least[found / 2], first[found * 9 / 10],
+         first[found - 1]);
+}
+
 static void summarise(const struct result *results, int count, double process_ms) {
-  static double small[MOST_MATRICES], evens[MOST_MATRICES];
+  static double evens[MOST_MATRICES];
   double logs = 0, worst = 0;
-  int smalls = 0, families = 0, brought = 0, compiled = 0, never = 0, compared = 0;
+  int families = 0, brought = 0, compiled = 0, never = 0, compared = 0;
   for (int i = 0; i < count; i++) {
     const struct result *result = &results[i];
     const double ratio = result->family_us / result->special_us;
-    if (result->nnz < SMALL) small[smalls++] = result->first_ms;
     brought += result->origin == 'b';
     compiled += result->origin == 'c';
     if (result->origin != '-') {
@@ -315,13 +349,11 @@ static void summarise(const struct result *results, int count, double process_ms
       evens[compared++] = even(result) < 0 ? 1e12 : even(result);
     }
   }
-  qsort(small, (size_t)smalls, sizeof *small, ascending);
   qsort(evens, (size_t)compared, sizeof *evens, ascending);
   printf("\n%d matrices: %d with a family, of which the library brought %d and NVRTC compiled %d\n", count, families,
          brought, compiled);
-  if (smalls)
-    printf("first product, below %d nonzeros (%d matrices): median %.2f ms, 90 %% %.2f ms, worst %.2f ms\n", SMALL, smalls,
-           small[smalls / 2], small[smalls * 9 / 10], small[smalls - 1]);
+  summarise_first(results, count, SMALL);
+  summarise_first(results, count, FEW);
   if (families)
     printf("family over specialised: %.4f in the geometric mean, worst %.3f\n", exp(logs / families), worst);
   if (compared)
@@ -345,7 +377,16 @@ static enum cb_status measure(struct work *work, const char *name, int repeats, 
   return s;
 }
 
-static int measure_all(const struct cb_device *device, FILE *json, int repeats, char **names, int count) {
+/* NULL: the driver is no null driver. */
+static null_driver_asked *find_asked(void) {
+  const char *path = getenv("CBGEN_LIBCUDA");
+  void *driver = path ? dlopen(path, RTLD_NOW | RTLD_NOLOAD) : NULL;
+  null_driver_asked *asked = NULL;
+  if (driver) *(void **)&asked = dlsym(driver, "null_driver_calls");
+  return asked;
+}
+
+static int measure_all(const struct cb_device *device, FILE *json, int repeats, int host_alone, char **names, int count) {
   static const int32_t rows[] = {0, 1, 3, 4}, columns[] = {0, 0, 2, 1};
   static const double values[] = {1, 2, 3, 4};
   static struct result results[MOST_MATRICES];
@@ -365,6 +406,8 @@ static int measure_all(const struct cb_device *device, FILE *json, int repeats, 
     work->device = device;
     work->timer = &timer;
     work->cusparse = cusparse;
+    work->host_alone = host_alone;
+    work->asked = find_asked();
     work->small = (cbgen_csr){.struct_size = sizeof(cbgen_csr), .rows = 3, .cols = 3, .nnz = 4, .row_ptr = rows,
                               .col_idx = columns, .values = values, .row_ptr_bits = 32};
     work->result = &results[done];
@@ -383,20 +426,21 @@ int main(int argc, char **argv) {
   struct cb_device *device = NULL;
   struct cb_diag diag = {0};
   FILE *json = NULL;
-  int repeats = 5, next = 1, bad = 1;
+  int repeats = 5, host_alone = 0, next = 1, bad = 1;
   for (; next + 1 < argc && !strncmp(argv[next], "--", 2); next += 2) {
     if (!strcmp(argv[next], "--repeats")) repeats = atoi(argv[next + 1]);
+    if (!strcmp(argv[next], "--host")) host_alone = atoi(argv[next + 1]);
     if (strcmp(argv[next], "--json")) continue;
     json = fopen(argv[next + 1], "w");
     if (!json) repeats = 0;
   }
   if (next >= argc || !strncmp(argv[next], "--", 2) || repeats < 1 || repeats > MOST_REPEATS) {
-    fprintf(stderr, "usage: bench_cold_start [--json FILE] [--repeats 1..%d] MATRIX...\n", MOST_REPEATS);
+    fprintf(stderr, "usage: bench_cold_start [--json FILE] [--repeats 1..%d] [--host 1] MATRIX...\n", MOST_REPEATS);
     return 2;
   }
   if (!cb_driver_open(&driver, NULL, &diag) && !cb_device_open(&device, driver, 0, &diag) &&
       !cb_device_enter(device, &diag)) {
-    bad = measure_all(device, json, repeats, argv + next, argc - next);
+    bad = measure_all(device, json, repeats, host_alone, argv + next, argc - next);
     cbgen_trim();
     cb_device_leave(device);
   }

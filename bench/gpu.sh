@@ -561,7 +561,7 @@ for step in $steps; do
       timeout -k 5 "${COLD_SECONDS:-240}" .gpu/bench_cold_start --json "$out/coldstart.jsonl" --repeats "${COLD_REPEATS:-5}" \
         ${COLD_MATRICES:-$(list_matrices)} 2>&1 | tee "$out/coldstart.txt"
       say "coldstart: exit status ${PIPESTATUS[0]}"
-      tail -5 "$out/coldstart.txt" >>"$summary" ;;
+      tail -6 "$out/coldstart.txt" >>"$summary" ;;
     devpack)
       timeout -k 5 "${WARM_SECONDS:-240}" .gpu/bench_device_pack ${WARM_MATRICES:-} 2>&1 | tee "$out/devpack.txt"
       say "devpack: exit status ${PIPESTATUS[0]}"

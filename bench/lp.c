@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Linear programs by cbgen_lp_solve, beside the two products that each iteration has.
  *
- *   bench_lp [--set NAME=VALUE]… [MATRIX…]
+ *   bench_lp [--products 1] [--set NAME=VALUE]… [MATRIX…]
  *
- * MATRIX: a file, or generate:SHAPE. --set: a setting of the context (cbgen_set), as recipe=merge. Bounds and costs are drawn so that a known x and y are optimal; rows and columns are
+ * MATRIX: a file, or generate:SHAPE. --set: a setting of the context (cbgen_set), as recipe=merge.
+ * --products 1: solvers do not get the matrix, so that iterations are products of the operators. Bounds and costs are drawn so that a known x and y are optimal; rows and columns are
  * scaled (cbgen_lp_scales). An iteration's time is the difference of two solutions of different numbers of iterations,
  * medians of SOLUTIONS: what begins and ends a solution is in neither. "products": that with A and that with its
  * transpose, each alone, back to back (cbgen_operator_measure). "floor": what an iteration must move, the arrays of both
@@ -25,12 +26,14 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { SOLUTIONS = 5, FEW = 256, MANY = 1280, REPEATS = 3, CHECKED = 2 * LP_VENDOR_CAPTURED, MOST_SETTINGS = 8 };
 
 static const char *settings[MOST_SETTINGS]; /* of contexts, "NAME=VALUE" each */
 static int settings_count;
+static int only_products;
 
 enum { COST, LOWER, UPPER, ROW_LOWER, ROW_UPPER, X, Y, ROW_SCALES, COLUMN_SCALES, VECTORS };
 
@@ -147,7 +150,8 @@ static enum cb_status solver_for(struct bed *bed, int iterations, double toleran
                                     .absolute_tolerance = tolerance,
                                     .max_iterations = iterations,
                                     .row_scales = at(bed, ROW_SCALES),
-                                    .column_scales = at(bed, COLUMN_SCALES)};
+                                    .column_scales = at(bed, COLUMN_SCALES),
+                                    .matrix = only_products ? NULL : &bed->view};
   return check(bed, cbgen_lp_create(bed->a, bed->transposed, &options, lp), cbgen_operator_message(bed->a));
 }
 
@@ -311,6 +315,10 @@ static int run_one(const struct cb_device *device, const char *name) {
 /* How many words are taken. */
 static int take_settings(int count, char **words) {
   int at = 1;
+  if (count > 2 && !strcmp(words[at], "--products")) {
+    only_products = atoi(words[at + 1]);
+    at += 2;
+  }
   for (; at + 1 < count && !strcmp(words[at], "--set") && settings_count < MOST_SETTINGS; at += 2)
     settings[settings_count++] = words[at + 1];
   return at;

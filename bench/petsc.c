@@ -2,7 +2,7 @@
 /* What PETSc's programs gain: MatMult, cg with Jacobi's preconditioner, one kernel for all of cg, and cg with GAMG, each with
  * PETSc's own matrix type (aijcusparse, or aij where PETSc has no CUDA) and with aijcbgen, in the same run.
  *
- *   bench_petsc -dll_append libcbgen_petsc.so [-products N] [-iterations N] [-gamg 0] MATRIX…
+ *   bench_petsc -dll_append libcbgen_petsc.so [-products N] [-iterations N] [-gamg 0] [-symmetric 1] [-solutions 0] MATRIX…
  *   mpiexec -n 4 bench_petsc …                    one GPU for each rank; every rank reads the whole matrix
  *
  * MATRIX: a file, or generate:SHAPE. Only its pattern is used, with the transposed one added, so that all methods work on a
@@ -12,7 +12,8 @@
  * hundred iterations and more to 1e-8: none is timed where nothing is left to do. What a solution takes beside its iterations
  * is what the two say of 0 of them. A line says us for PETSc's type and in parentheses how many times as fast ours is; the
  * last column us beside the iterations, of PETSc's cg and of cbgencg. Behind the table stand plans, and the forms of cbgencg.
- * y and the solutions are compared; the exit status is 1 when they differ. */
+ * y and the solutions are compared; the exit status is 1 when they differ. With -symmetric 1 both types are told that the
+ * matrix is (MAT_SYMMETRIC); with -solutions 0 one kernel for all of cg is left out. */
 #include "analysis/plan/symmetry.h"
 #include "base/memory.h"
 #include "bench/petsc_common.h"
@@ -26,7 +27,7 @@ enum { REPEATS = 5, COLUMNS = 5, LONGER = 3, TEXT = 4096 };
 enum { MULTIPLY, CG, ONE_KERNEL, ONE_KERNEL_LONGER, MULTIGRID };
 
 struct bench {
-  PetscInt products, iterations, gamg;
+  PetscInt products, iterations, gamg, symmetric, solutions;
   double logarithms[COLUMNS]; /* of the ratios */
   int counts[COLUMNS], wrong;
   char *notes; /* plans and forms, a line for each matrix */
@@ -219,7 +220,7 @@ static PetscErrorCode measure_solutions(const struct bench *bench, Mat A, KSPTyp
 }
 
 static PetscErrorCode measure(struct bench *bench, Mat A, PetscBool ours, double seconds[COLUMNS], Vec y, Vec solution) {
-  char plan[TEXT], form[TEXT];
+  char plan[TEXT], other[TEXT], form[TEXT];
   Vec x, b;
   PetscMPIInt ranks;
   PetscFunctionBeginUser;
@@ -230,10 +231,13 @@ static PetscErrorCode measure(struct bench *bench, Mat A, PetscBool ours, double
   for (int i = 0; i < COLUMNS; i++) seconds[i] = 0;
   PetscCall(time_products(bench, A, b, x, &seconds[MULTIPLY]));
   PetscCall(VecCopy(x, y));
-  if (ranks == 1) PetscCall(measure_solutions(bench, A, ours ? "cbgencg" : KSPCG, seconds, b, x, form));
+  form[0] = 0;
+  if (ranks == 1 && bench->solutions) PetscCall(measure_solutions(bench, A, ours ? "cbgencg" : KSPCG, seconds, b, x, form));
   if (ours && ranks == 1) {
     PetscCall(find_in_view(plan, A, NULL, "cbgen: ", '\n'));
-    fprintf(bench->notes_file, "%s; %s\n", plan, form);
+    PetscCall(find_in_view(other, A, NULL, "cbgen (solver): ", '\n'));
+    fprintf(bench->notes_file, "%s; %s%s%s\n", plan, strcmp(plan, other) ? other : "", strcmp(plan, other) ? ", " : "",
+            form);
   }
   PetscCall(time_solution(A, KSPCG, PCJACOBI, bench->iterations, b, x, &seconds[CG], NULL));
   PetscCall(VecCopy(x, solution));
@@ -294,6 +298,7 @@ static PetscErrorCode run(struct bench *bench, const char *name) {
   for (int i = 0; i < TYPES; i++) {
     Mat A;
     PetscCall(MatConvert(plain, types[i], MAT_INITIAL_MATRIX, &A));
+    if (bench->symmetric) PetscCall(MatSetOption(A, MAT_SYMMETRIC, PETSC_TRUE));
     PetscCall(MatCreateVecs(plain, &y[i], &solutions[i]));
     PetscCall(measure(bench, A, i ? PETSC_TRUE : PETSC_FALSE, seconds[i], y[i], solutions[i]));
     PetscCall(MatDestroy(&A));
@@ -323,11 +328,13 @@ static PetscErrorCode print_head(const struct bench *bench) {
 }
 
 int main(int argc, char **argv) {
-  struct bench bench = {.products = 200, .iterations = 200, .gamg = 1};
+  struct bench bench = {.products = 200, .iterations = 200, .gamg = 1, .solutions = 1};
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-products", &bench.products, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-iterations", &bench.iterations, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-gamg", &bench.gamg, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-symmetric", &bench.symmetric, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-solutions", &bench.solutions, NULL));
   bench.notes_file = open_memstream(&bench.notes, &bench.notes_bytes);
   PetscCheck(bench.notes_file, PETSC_COMM_SELF, PETSC_ERR_MEM, "no memory for notes");
   PetscCall(print_head(&bench));

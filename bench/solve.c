@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Solvers as one kernel beside the same method as a sequence of kernels around the operator's product.
  *
- *   bench_solve [--forms auto,grid,grid:66,cluster:8,block,…] [--recipe NAME] [--check 1] [--alone 1] [--repeats N]
- *               [--json FILE]
+ *   bench_solve [--forms auto,grid,grid:66,cluster:8,block,…] [--recipe NAME] [--set NAME=VALUE]… [--check 1] [--alone 1]
+ *               [--repeats N] [--json FILE]
  *               [METHOD:MATRIX…]
  *
+ * --set: a setting of the context (cbgen_set), as symmetric=on.
  * MATRIX: a file, or generate:SHAPE. A form may say how many thread blocks it has; one that a system does not have is
  * passed over, and the line says why. With --check 1 each system is
  * solved once and nothing is timed: for compute-sanitizer. With --alone 1 solvers alone are timed. METHOD batch: a thousand systems of the matrix's pattern by
@@ -38,7 +39,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SOLUTIONS = 7, FEW = 20, MANY = 120, THREADS = 256, PART_BLOCKS = 264, VECTORS = 8, REPEATS = 5 };
+enum { SOLUTIONS = 7, FEW = 20, MANY = 120, THREADS = 256, PART_BLOCKS = 264, VECTORS = 8, REPEATS = 5, MOST_SETTINGS = 8 };
+
+static const char *settings[MOST_SETTINGS]; /* of contexts, "NAME=VALUE" each */
+static int settings_count;
 
 enum { B, X, D, R, P, Q, PARTIALS, SCALARS };
 
@@ -139,12 +143,27 @@ static enum cb_status make_vectors(struct bed *bed) {
   return s ? s : put(bed, SCALARS, NULL, 2 * sizeof(double));
 }
 
-static enum cb_status make_operator(struct bed *bed, const char *recipe) {
-  const cbgen_request request = {.struct_size = sizeof request, .specialise = CBGEN_SPECIALISE_NOW};
+static enum cb_status set_all(struct bed *bed) {
+  enum cb_status s = CB_OK;
+  for (int i = 0; i < settings_count && !s; i++) {
+    char name[40];
+    const char *value = strchr(settings[i], '=');
+    if (!value) return cb_fail(&bed->diag, CB_ERR_ARGUMENT, "'%s' is no NAME=VALUE", settings[i]);
+    snprintf(name, sizeof name, "%.*s", (int)(value - settings[i]), settings[i]);
+    s = check(bed, cbgen_set(bed->context, name, value + 1), cbgen_message(bed->context));
+  }
+  return s;
+}
+
+/* For solutions by the method; batches have a product of their own. */
+static enum cb_status make_operator(struct bed *bed, const char *recipe, const char *method) {
+  const cbgen_request request = {.struct_size = sizeof request,
+                                 .specialise = CBGEN_SPECIALISE_NOW,
+                                 .solver = strcmp(method, "batch") != 0 ? method : "cg"};
   enum cb_status s = bench_view(&bed->view, &bed->row_ptr, &bed->csr, &bed->diag);
   if (!s) s = check(bed, cbgen_context_create(&bed->context), "no context");
   if (!s) s = check(bed, cbgen_set(bed->context, "recipe", recipe), cbgen_message(bed->context));
-  if (!s) s = check(bed, cbgen_set(bed->context, "program-loss", "500"), cbgen_message(bed->context));
+  if (!s) s = set_all(bed);
   if (!s) s = check(bed, cbgen_compile(bed->context, &bed->view, &request, &bed->op), cbgen_message(bed->context));
   if (!s && !bed->ranks)
     s = check(bed, cbgen_diagonal(bed->context, &bed->view, at(bed, D)), cbgen_message(bed->context));
@@ -602,7 +621,7 @@ static enum cb_status run(struct bed *bed, const char *method, const char *name,
   bed->ranks = !strcmp(method, "pagerank");
   enum cb_status s = bed->ranks ? make_links(bed, name) : make_system(bed, name, !unsymmetric);
   if (!s) s = make_vectors(bed);
-  if (!s) s = make_operator(bed, recipe);
+  if (!s) s = make_operator(bed, recipe, method);
   if (!s && !strcmp(method, "batch")) return run_many(bed, name);
   if (!s && !bed->only_checks) s = check(bed, cbgen_operator_measure(bed->op, &seconds), cbgen_operator_message(bed->op));
   timing.product = 1e6 * seconds;
@@ -656,6 +675,7 @@ int main(int count, char **words) {
     if (!strcmp(words[word], "--repeats")) bed.repeats = atoi(words[word + 1]);
     if (!strcmp(words[word], "--forms")) forms = words[word + 1];
     if (!strcmp(words[word], "--json")) json_path = words[word + 1];
+    if (!strcmp(words[word], "--set") && settings_count < MOST_SETTINGS) settings[settings_count++] = words[word + 1];
   }
   bed.json = json_path ? fopen(json_path, "w") : NULL;
   if (!bench_open(&driver, &device)) return 1;

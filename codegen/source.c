@@ -766,12 +766,23 @@ static void read_shape(struct emitter *emitter) {
   if (emitter->regions.failed || emitter->kernels.failed) emitter->arena.failed = 1;
 }
 
+/* What a family's commit uses, which is y = αAx + βy, so that nothing is expanded again when that is found. */
+static void foresee_commit(const struct emitter *emitter, int chosen[COMMON_FUNCTIONS]) {
+  static const char uses[] = "commit product add_product";
+  int used[COMMON_FUNCTIONS], commits = 0;
+  if (!is_family(emitter) || emitter->plan->semiring != CB_PLUS_TIMES || cb_plan_is_complex(emitter->plan)) return;
+  for (int i = 0; i < COMMON_FUNCTIONS; i++) commits |= chosen[i] && !strcmp(common_functions[i], "commit");
+  cb_has_words(uses, common_functions, COMMON_FUNCTIONS, used);
+  for (int i = 0; i < COMMON_FUNCTIONS; i++) chosen[i] |= commits && used[i];
+}
+
 static enum cb_status emit_vectors(struct emitter *emitter) {
   int chosen[COMMON_FUNCTIONS] = {0};
   enum cb_status s = CB_OK;
   if (is_family(emitter)) read_shape(emitter);
   choose_common(chosen, cb_text_string(&emitter->regions));
   choose_common(chosen, cb_text_string(&emitter->kernels));
+  foresee_commit(emitter, chosen);
   do s = expand_vectors(emitter, chosen);
   while (!s && choose_common(chosen, cb_text_string(&emitter->vectors)));
   return s;

@@ -117,6 +117,7 @@ module cbgen
     integer(c_int) :: device_scalars = 0
     integer(c_int) :: split = 0
     integer(c_int) :: conjugate = 0
+    type(c_ptr) :: solver = c_null_ptr ! text that ends with a NUL
   end type
 
   type, bind(c) :: cbgen_argument_t
@@ -224,6 +225,7 @@ module cbgen
     type(c_ptr) :: column_scales = c_null_ptr
     type(c_ptr) :: result = c_null_ptr ! of a cbgen_lp_result_t in device memory
     real(c_double) :: certificate_tolerance = 0
+    type(c_ptr) :: matrix = c_null_ptr ! a cbgen_csr_t in host memory
   end type
 
   type, bind(c) :: cbgen_lp_problem_t

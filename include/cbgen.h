@@ -322,6 +322,10 @@ typedef struct cbgen_request {
                               * and none with an epilogue. The same as the option "type" at "split-f64" */
   int conjugate;             /* 1: values are conjugated; with `transpose` that is the conjugate transpose. Of real
                               * types nothing changes. The same as the option "conjugate" at "on" */
+  const char *solver;        /* A method of cbgen_solver_create: the operator is for its solutions, of which another
+                              * recipe may be the fastest than of products. With the option "tune" at "measure"
+                              * iterations are timed beside products, which compiles up to six solvers. NULL: for
+                              * products. Either has products and solvers */
 } cbgen_request;
 
 /* Complex matrices are multiplied with complex vectors, and their sums are complex. Each part of a product is a sum of
@@ -755,6 +759,10 @@ typedef struct cbgen_lp_options {
   cbgen_lp_result *result;   /* receives the result; NULL: memory of the solver's */
   double certificate_tolerance; /* of a certificate that there is no solution, what it lacks against what it is worth:
                               * cbgen_lp_solve; 0: 1e-8, or 1e-3 with sums of float; below 0: none is looked for */
+  const cbgen_csr *matrix;   /* in host memory, A as the operators have it, read by cbgen_lp_create alone: where it
+                              * finds room in shared memory, twice (on an H200 up to about 1 M nonzeros), iterations
+                              * between two checks are one kernel. NULL: they are products of the operators. Operators
+                              * with mutable values, or with vectors, sums and a matrix of several types, decline it */
 } cbgen_lp_options;
 
 /* A linear program beside its matrix: vectors of the operator's vector type in device memory. Bounds may be infinite;
@@ -806,7 +814,8 @@ CBGEN_API cbgen_status cbgen_lp_solve(cbgen_lp *lp, const cbgen_lp_problem *prob
 /* Waits for the stream of the last solution and copies its result. */
 CBGEN_API cbgen_status cbgen_lp_outcome(cbgen_lp *lp, cbgen_lp_result *result);
 
-/* "graph", or "host" where the driver is older than CUDA 12.4. "" for NULL. */
+/* "graph", or "host" where the driver is older than CUDA 12.4; with "+matrix" behind it where iterations have the matrix in
+ * shared memory. "" for NULL. */
 CBGEN_API const char *cbgen_lp_form(const cbgen_lp *lp);
 
 /* What went wrong in the last call that failed with this solver. */

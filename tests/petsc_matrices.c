@@ -334,6 +334,71 @@ static PetscErrorCode reads_options(void) {
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* ---- symmetry */
+
+static PetscScalar symmetric(PetscInt row, PetscInt col) {
+  const PetscInt low = PetscMin(row, col), high = PetscMax(row, col);
+  if (row == col) return 9;
+  return high - low < 12 && (low * 5 + high * 3) % 4 == 0 ? 0.5 * (PetscScalar)((low + 2 * high) % 7) - 1.25 : 0;
+}
+
+/* Of each pair the upper entry is another: whether it is read shows. */
+static PetscScalar broken(PetscInt row, PetscInt col) {
+  return symmetric(row, col) == 0 ? 0 : symmetric(row, col) + (col > row ? 2 : 0);
+}
+
+/* What a promise makes of it: on each rank the diagonal block is that of the lower triangle. */
+static PetscInt rows_of_a_rank;
+static PetscScalar mended(PetscInt row, PetscInt col) {
+  return row / rows_of_a_rank == col / rows_of_a_rank ? symmetric(row, col) : broken(row, col);
+}
+
+static PetscErrorCode expect_same_product(Mat ours, Mat reference, const char *what) {
+  Vec x[2], y[2];
+  PetscFunctionBeginUser;
+  for (int i = 0; i < 2; i++) {
+    PetscCall(make_vector(i ? reference : ours, PETSC_FALSE, 1, &x[i]));
+    PetscCall(make_vector(i ? reference : ours, PETSC_TRUE, 2, &y[i]));
+    PetscCall(MatMult(i ? reference : ours, x[i], y[i]));
+  }
+  PetscCall(expect_same_vectors(y[0], y[1], what));
+  for (int i = 0; i < 2; i++) {
+    PetscCall(VecDestroy(&x[i]));
+    PetscCall(VecDestroy(&y[i]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What PETSc knows of symmetry is promised from so many entries on. New values of which it does not know are multiplied
+ * as they are. */
+static PetscErrorCode promises_symmetry(PetscBool is_known, const char *from, PetscBool is_promised) {
+  enum { ROWS = 60 };
+  static const struct shape given = {"broken", ROWS, ROWS, broken}, wanted = {"mended", ROWS, ROWS, mended};
+  Mat ours, as_promised, as_it_is;
+  PetscMPIInt ranks;
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &ranks));
+  rows_of_a_rank = ROWS / ranks;
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_cbgen_symmetric_from", from));
+  PetscCall(make_matrix(&given, "aijcbgen", &ours));
+  PetscCall(PetscOptionsClearValue(NULL, "-mat_cbgen_symmetric_from"));
+  PetscCall(make_matrix(&wanted, MATAIJ, &as_promised));
+  PetscCall(make_matrix(&given, MATAIJ, &as_it_is));
+  if (is_known) PetscCall(MatSetOption(ours, MAT_SYMMETRIC, PETSC_TRUE));
+  PetscCall(expect_same_product(ours, is_promised ? as_promised : as_it_is, "a matrix that is said to be symmetric"));
+  PetscCall(MatScale(ours, -2));
+  PetscCall(MatScale(as_promised, -2));
+  if (is_known) PetscCall(MatSetOption(ours, MAT_SYMMETRIC, PETSC_TRUE));
+  if (is_promised) PetscCall(expect_same_product(ours, as_promised, "new values that are said to be symmetric"));
+  PetscCall(MatScale(ours, -0.5));
+  PetscCall(MatSetOption(ours, MAT_SYMMETRIC, PETSC_FALSE));
+  PetscCall(expect_same_products(ours, as_it_is, "values that are said not to be symmetric"));
+  PetscCall(MatDestroy(&ours));
+  PetscCall(MatDestroy(&as_promised));
+  PetscCall(MatDestroy(&as_it_is));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode test_matrices(void) {
   PetscFunctionBeginUser;
   PetscCall(multiplies_all_shapes());
@@ -345,5 +410,9 @@ PetscErrorCode test_matrices(void) {
   PetscCall(converts());
   PetscCall(leaves_the_rest_to_aij());
   PetscCall(reads_options());
+  PetscCall(promises_symmetry(PETSC_TRUE, "1", PETSC_TRUE));
+  PetscCall(promises_symmetry(PETSC_TRUE, "100000", PETSC_FALSE));
+  PetscCall(promises_symmetry(PETSC_TRUE, "-1", PETSC_FALSE));
+  PetscCall(promises_symmetry(PETSC_FALSE, "1", PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

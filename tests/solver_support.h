@@ -242,4 +242,15 @@ static inline cbgen_outcome of_diagonal(const double *values, const char *method
   return outcome;
 }
 
+/* Three iterations; the solution is in x. */
+static inline void iterate(struct bed *bed, const char *method, const char *form, int blocks, int has_diagonal) {
+  cbgen_solver_options options = with_diagonal(bed, has_diagonal);
+  options.program_form = form;
+  options.thread_blocks = blocks;
+  options.max_iterations = 3;
+  start_from(bed, 0.125);
+  assert_int_equal(solved(bed, method, &options).reason, CBGEN_REASON_ITERATIONS);
+  take_x(bed);
+}
+
 #endif

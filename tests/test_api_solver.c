@@ -206,19 +206,12 @@ static void matrices_may_lie_in_shared_memory(void **state) {
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     struct bed bed = bed_of(system_of(cases[i].matrix, SYMMETRIC), cases[i].settings);
-    const size_t bytes = (size_t)bed.csr.rows * sizeof *bed.x;
-    double *plain = malloc(bytes);
+    double *plain = malloc((size_t)bed.csr.rows * sizeof *plain);
     for (int near = 0; near < 2; near++) {
-      cbgen_solver_options options = with_diagonal(&bed, (int)i % 2);
       char form[40];
       snprintf(form, sizeof form, "%s%s", cases[i].form, near ? "+matrix" : "");
-      options.program_form = form;
-      options.thread_blocks = cases[i].blocks;
-      options.max_iterations = 3;
-      start_from(&bed, 0.125);
-      assert_int_equal(solved(&bed, cases[i].method, &options).reason, CBGEN_REASON_ITERATIONS);
-      take_x(&bed);
-      if (!near) memcpy(plain, bed.x, bytes);
+      iterate(&bed, cases[i].method, form, cases[i].blocks, (int)i % 2);
+      if (!near) memcpy(plain, bed.x, (size_t)bed.csr.rows * sizeof *plain);
     }
     compare(&bed, plain, cases[i].matrix, cases[i].form);
     free(plain);

@@ -83,6 +83,36 @@ static void methods_solve_in_graphs(void **state) {
   release(&bed);
 }
 
+/* Kernels that so many iterations take, of a solution that needs more. */
+static long kernels_of(struct bed *bed, int iterations) {
+  cbgen_solver_options options = with_diagonal(bed, 1);
+  options.program_form = "graph";
+  options.relative_tolerance = 1e-30;
+  options.max_iterations = iterations;
+  cbgen_solver *solver = solver_of(bed, "cg", &options, "graph");
+  const long before = fake->executed;
+  const cbgen_outcome outcome = solve_with(bed, solver);
+  assert_int_equal(outcome.reason, CBGEN_REASON_ITERATIONS);
+  assert_int_equal(outcome.iterations, iterations);
+  cbgen_solver_free(solver);
+  return fake->executed - before;
+}
+
+/* Where few iterations are allowed, turns of the loop are equal, and none of them executes a body in vain. */
+static void turns_are_equal(void **state) {
+  struct bed bed = bed_of(system_of("random,rows=300,cols=300,density=0.03", SYMMETRIC), "recipe=sell");
+  const long three = kernels_of(&bed, 3), each = kernels_of(&bed, 4) - three;
+  (void)state;
+  assert_true(each >= 3);
+  assert_int_equal(kernels_of(&bed, 8) - three, 5 * each);
+  const long turn = kernels_of(&bed, 10) - three - 7 * each; /* two of five, and what a turn ends with */
+  assert_in_range(turn, 0, 1);
+  assert_int_equal(kernels_of(&bed, 16) - three, 13 * each + turn);
+  assert_int_equal(kernels_of(&bed, 15) - three, 13 * each + turn); /* one in vain */
+  assert_int_equal(kernels_of(&bed, 18) - three, 15 * each + 2 * turn);
+  release(&bed);
+}
+
 /* GMRES keeps what one kernel does: the same residuals, however long its rounds are, and the same end. */
 static void gmres_has_the_same_residuals(void **state) {
   static const int restarts[] = {64, 7, 1};
@@ -507,6 +537,7 @@ static void failures_leave_nothing_behind(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(turns_are_equal, open_graphs, check_fake),
       cmocka_unit_test_setup_teardown(methods_solve_in_graphs, open_graphs, check_fake),
       cmocka_unit_test_setup_teardown(gmres_has_the_same_residuals, open_graphs, check_fake),
       cmocka_unit_test_setup_teardown(other_methods_find_the_same, open_graphs, check_fake),

@@ -224,8 +224,68 @@ static void off_and_model_do_not_time(void **state) {
   }
 }
 
+/* ---- for solvers */
+
+/* Solutions are timed beside products, each candidate's with its own kernel, and what was found is remembered apart
+ * from what is found for products. */
+static void solvers_have_a_race_of_their_own(void **state) {
+  (void)state;
+  const cbgen_request for_cg = {.struct_size = sizeof for_cg, .specialise = CBGEN_SPECIALISE_NOW, .solver = "cg"};
+  cbgen_context *context = tuning_context(directory);
+  struct sample sample = sample_of("tridiagonal,n=70", (struct form){0});
+  cbgen_info info = compile(context, &sample, &for_cg);
+  assert_true(info.tune_seconds > 0 && info.measured_seconds > 0);
+  int timed = 0;
+  for (const char *at = log_text; (at = strstr(at, ", an iteration ")); at++) timed++;
+  assert_in_range(timed, 2, 4);
+  *log_text = 0;
+  info = compile(context, &sample, &for_cg);
+  assert_int_equal(info.launches, 0);
+  assert_non_null(strstr(log_text, "tuning: known: "));
+  *log_text = 0;
+  compile(context, &sample, &stored);
+  assert_null(strstr(log_text, "tuning: known: "));
+  assert_null(strstr(log_text, ", an iteration "));
+  cbgen_context_destroy(context);
+  sample_release(&sample);
+}
+
+/* A matrix that is solved at once is tuned by products. */
+static void what_is_solved_at_once_is_tuned_by_products(void **state) {
+  (void)state;
+  const cbgen_request for_cg = {.struct_size = sizeof for_cg, .specialise = CBGEN_SPECIALISE_NOW, .solver = "cg"};
+  cbgen_context *context = tuning_context("");
+  struct sample sample = sample_of("diagonal,n=30", (struct form){0});
+  const cbgen_info info = compile(context, &sample, &for_cg);
+  assert_true(info.measured_seconds > 0);
+  assert_null(strstr(log_text, ", an iteration "));
+  assert_non_null(strstr(log_text, "iterations are too few"));
+  cbgen_context_destroy(context);
+  sample_release(&sample);
+}
+
+static void requests_for_solvers_are_checked(void **state) {
+  (void)state;
+  static const struct {
+    const char *matrix, *method, *words;
+  } cases[] = {{matrix, "sor", "'sor'"}, {"random,rows=40,cols=50,density=0.2", "cg", "40 rows and 50 columns"}};
+  for (int i = 0; i < 2; i++) {
+    const cbgen_request request = {.struct_size = sizeof request, .solver = cases[i].method};
+    cbgen_context *context = tuning_context("");
+    struct sample sample = sample_of(cases[i].matrix, (struct form){0});
+    cbgen_operator *op;
+    assert_int_equal(cbgen_compile(context, &sample.view, &request, &op), CBGEN_ERROR_ARGUMENT);
+    assert_non_null(strstr(cbgen_message(context), cases[i].words));
+    cbgen_context_destroy(context);
+    sample_release(&sample);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(solvers_have_a_race_of_their_own, set_up, check_fake),
+      cmocka_unit_test_setup_teardown(what_is_solved_at_once_is_tuned_by_products, set_up, check_fake),
+      cmocka_unit_test_setup_teardown(requests_for_solvers_are_checked, set_up, check_fake),
       cmocka_unit_test_setup_teardown(the_winner_is_remembered, set_up, check_fake),
       cmocka_unit_test_setup_teardown(the_winner_is_the_fastest, set_up, check_fake),
       cmocka_unit_test_setup_teardown(entries_may_go, set_up, check_fake),

@@ -6,7 +6,6 @@
 #include "analysis/choose/choose.h"
 #include "analysis/choose/predictor.h"
 #include "analysis/plan/recipe.h"
-#include "base/fork.h"
 
 #include <omp.h>
 
@@ -699,20 +698,6 @@ static void what_refuses_gives_way(void **state) {
                    1);
 }
 
-static void little_work_takes_one_thread(void **state) {
-  (void)state;
-  omp_set_num_threads(3);
-  const int few = cb_threads_begin_for(CB_THREADS_WORTH - 1);
-  assert_int_equal(omp_get_max_threads(), 1);
-  cb_threads_end(few);
-  assert_int_equal(omp_get_max_threads(), 3);
-  const int many = cb_threads_begin_for(CB_THREADS_WORTH);
-  assert_int_equal(omp_get_max_threads(), 3);
-  cb_threads_end(many);
-  assert_int_equal(omp_get_max_threads(), 3);
-  omp_set_num_threads(1);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_number_is_right),
@@ -730,7 +715,6 @@ int main(void) {
       cmocka_unit_test(one_recipe_is_planned),
       cmocka_unit_test(every_matrix_gets_a_plan),
       cmocka_unit_test(what_refuses_gives_way),
-      cmocka_unit_test(little_work_takes_one_thread),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 #include "base/fork.h"
 #include "tests/api_support.h"
 
+#include <dlfcn.h>
 #include <omp.h>
 #include <pthread.h>
 #include <signal.h>
@@ -150,6 +151,48 @@ static void what_the_parent_has_on_a_gpu_is_refused_in_the_child(void **state) {
   cbgen_trim();
 }
 
+/* ---- without any fork: parallel regions of several threads are counted, as GNU's OpenMP library begins them */
+
+typedef void region_body(void *data);
+typedef void begin_region(region_body *body, void *data, unsigned threads, unsigned flags);
+extern begin_region GOMP_parallel;
+static int regions;
+
+void GOMP_parallel(region_body *body, void *data, unsigned threads, unsigned flags) {
+  static begin_region *next;
+  if (!next) *(void **)&next = dlsym(RTLD_NEXT, "GOMP_parallel");
+  regions += threads != 1 && omp_get_max_threads() > 1;
+  next(body, data, threads, flags);
+}
+
+static int regions_of(const char *shape) {
+  struct sample own = sample_of(shape, (struct form){0});
+  cbgen_context *one = NULL;
+  cbgen_operator *op = NULL;
+  assert_int_equal(cbgen_context_create(&one), CBGEN_OK);
+  must(one, cbgen_set(one, "cache", ""));
+  regions = 0;
+  must(one, cbgen_compile(one, &own.view, NULL, &op));
+  const int begun = regions;
+  check_product(op, &own.csr);
+  cbgen_operator_free(op);
+  cbgen_context_destroy(one);
+  sample_release(&own);
+  return begun;
+}
+
+/* Not even to see to their numerics. */
+static void little_work_wakes_no_thread(void **state) {
+  (void)state;
+  omp_set_num_threads(3);
+  assert_int_equal(regions_of("random,rows=300,cols=300,per_row=20"), 0);
+  assert_int_equal(omp_get_max_threads(), 3);
+#ifndef __clang__
+  assert_true(regions_of("random,rows=1000,cols=1000,per_row=140") > 0);
+#endif
+  omp_set_num_threads(1);
+}
+
 static int set_up(void **state) {
   (void)state;
   if (open_app()) return -1;
@@ -167,6 +210,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_child_works_on_where_the_parents_threads_are_missing),
       cmocka_unit_test(what_the_parent_has_on_a_gpu_is_refused_in_the_child),
+      cmocka_unit_test(little_work_wakes_no_thread),
   };
   return cmocka_run_group_tests_name("fork", tests, set_up, tear_down);
 }

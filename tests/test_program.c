@@ -38,6 +38,7 @@ static enum cb_status text_in_form(struct cb_text *text, const char *matrix, con
                                              .launches_count = plan->launches_count,
                                              .has_carry = plan->carry_sums > 0,
                                              .rows = plan->rows,
+                                             .stored_bytes = form->apart ? 1 << 20 : 0,
                                              .sizes = {.restart = 20, .block_size = 3},
                                              .vector = plan->vector_type,
                                              .sum = plan->sum_type};
@@ -142,40 +143,91 @@ static void every_recipe_with_heads_has_programs(void **state) {
   cb_nvrtc_close(nvrtc);
 }
 
-/* Option program-loss: a recipe beside which vectors of solvers find room may be slower by so much, and not by more;
- * sell with long rows in segments has no such room. Of matrices that are not square linear programs are made, which
- * want rows in order unless they are small. */
+/* Option program-loss: what suits solvers may be slower by so much, and not by more: beside which vectors find room;
+ * where they meet once in an iteration, and systems are small, what commits rows in their order, as merge with all its
+ * thread blocks there at once; and no rows in segments. Of matrices that are not square, of which linear programs are
+ * made, what commits rows in order unless they are small. */
 static void solvers_may_have_another_recipe(void **state) {
-  static const char stairs[] = "staircase,n=800",
+  static const char stairs[] = "staircase,n=800", uneven[] = "powerlaw,rows=20000,max=60,min=4",
+                    even[] = "random,rows=3000,cols=3000,density=0.004",
                     long_rows[] = "long_row,rows=3000,cols=3000,per_row=5,long_rows=2,long_length=1800",
                     small[] = "random,rows=2400,cols=9000,density=0.004",
                     wide[] = "random,rows=20000,cols=80000,density=0.0005";
   static const struct {
-    const char *matrix, *settings;
-    int suits;
-  } cases[] = {{stairs, "recipe=auto search=profile", 0},
-               {stairs, "recipe=auto search=profile program-loss=1", 0},
-               {stairs, "recipe=auto search=profile program-loss=2000", 1},
-               {stairs, "recipe=auto search=hopeful", 0},
-               {stairs, "recipe=auto search=hopeful program-loss=2000", 1},
-               {long_rows, "recipe=auto search=profile program-loss=5000", 0},
-               {long_rows, "recipe=auto search=hopeful program-loss=5000", 0},
-               {wide, "recipe=auto search=profile", 0},
-               {wide, "recipe=auto search=profile program-loss=1", 0},
-               {wide, "recipe=auto search=profile program-loss=500", 1},
-               {small, "recipe=auto search=profile program-loss=500", 0},
-               {small, "recipe=auto search=hopeful", 0},
-               {small, "recipe=auto search=hopeful program-loss=2000", 0}};
+    const char *matrix, *settings, *plan;
+  } cases[] = {{stairs, "recipe=auto search=profile", "(items 3) (padded yes) (long 31)"},
+               {stairs, "recipe=auto search=profile program-loss=1", "(items 3) (padded yes) (long 31)"},
+               {stairs, "recipe=auto search=profile program-loss=2000", "(spmv (sell"},
+               {stairs, "recipe=auto search=hopeful program-loss=2000", "(spmv (blocks"},
+               {stairs, "recipe=auto search=profile one-meeting=on program-loss=1", "(items 7) (padded yes) (empty"},
+               {stairs, "recipe=auto search=hopeful one-meeting=on program-loss=2000", "(items 7) (padded yes) (empty"},
+               {uneven, "recipe=auto search=profile program-loss=1500", "(sorted yes)"},
+               {uneven, "recipe=auto search=profile one-meeting=on program-loss=1", "(sorted yes)"},
+               {uneven, "recipe=auto search=profile one-meeting=on program-loss=1500", "(merge (tiles 105) (items 3)"},
+               {uneven, "recipe=auto search=hopeful one-meeting=on program-loss=1500", "(merge (tiles 105) (items 3)"},
+               {even, "recipe=auto search=profile one-meeting=on program-loss=5000", "(spmv (sell"},
+               {even, "recipe=auto search=hopeful one-meeting=on program-loss=5000", "(spmv (sell"},
+               {long_rows, "recipe=auto search=profile program-loss=5000", "(long 2)"},
+               {long_rows, "recipe=auto search=hopeful one-meeting=on program-loss=5000", "(long 2)"},
+               {wide, "recipe=auto search=profile", "(spmv (sell"},
+               {wide, "recipe=auto search=profile program-loss=1", "(spmv (sell"},
+               {wide, "recipe=auto search=profile program-loss=500", "(spmv (merge (tiles 639) (items 5)"},
+               {small, "recipe=auto search=profile program-loss=500", "(spmv (sell"},
+               {small, "recipe=auto search=hopeful", "(spmv (sell"},
+               {small, "recipe=auto search=hopeful program-loss=2000", "(spmv (sell"}};
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     struct product product = product_of(cases[i].matrix, cases[i].settings);
-    const struct cb_recipe *recipe;
-    struct cb_diag diag = {0};
-    assert_ok(cb_recipe_find(&recipe, product.plan->recipe, &diag));
-    const int is_square = product.plan->rows == product.plan->cols;
-    const int suits = is_square ? recipe->suits_programs : recipe->commits_in_order;
-    if (suits != cases[i].suits) fail_msg("%s: %s", cases[i].settings, recipe->name);
+    if (!strstr(product.plan->line, cases[i].plan))
+      fail_msg("%s, %s: %s", cases[i].matrix, cases[i].settings, product.plan->line);
     product_release(&product);
+  }
+}
+
+/* A large product with shared memory of its own stays a kernel of its own, where the form is the library's choice. */
+static void large_products_that_share_stay_apart(void **state) {
+  static const char random[] = "random,rows=900,cols=900,density=0.03";
+  static const struct {
+    const char *settings, *method;
+    int64_t apart;
+    int refused;
+  } cases[] = {{"recipe=merge", "cg", 1000, 1},
+               {"recipe=merge", "cg", 1 << 30, 0},
+               {"recipe=merge", "cg", 0, 0},
+               {"recipe=merge", "gmres", 1000, 0},
+               {"recipe=sell", "cg", 1000, 0}};
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const struct cb_program_form grid = {.kind = CB_PROGRAM_GRID, .apart = cases[i].apart};
+    struct cb_program_shape shape;
+    struct cb_text text = {0};
+    struct cb_diag diag = {0};
+    const enum cb_status s =
+        text_in_form(&text, random, cases[i].settings, cb_program_find(cases[i].method, 0), &grid, &shape, &diag);
+    if (s != (cases[i].refused ? CB_ERR_UNSUPPORTED : CB_OK)) fail_msg("%d: %s", (int)i, diag.message);
+    cb_text_release(&text);
+  }
+}
+
+/* One plan for products has as many tiles as it likes; one for solvers has those of the largest matrices four on each
+ * multiprocessor, and beyond that what products have. */
+static void merge_for_solvers_is_there_at_once(void **state) {
+  static const struct {
+    const char *matrix;
+    int64_t most;
+  } cases[] = {{"uniform,n=20000,per_row=20", 2}, {"uniform,n=60000,per_row=24", 4}, {"uniform,n=90000,per_row=40", INT64_MAX}};
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct product product = product_of(cases[i].matrix, "recipe=merge one-meeting=on"),
+                   usual = product_of(cases[i].matrix, "recipe=merge");
+    struct cb_target target;
+    struct cb_diag diag = {0};
+    assert_ok(cb_target_find(&target, "sm_90", &diag));
+    if (cases[i].most == INT64_MAX) assert_string_equal(product.plan->line, usual.plan->line);
+    else assert_true(product.plan->launches[0].blocks <= cases[i].most * target.multiprocessors);
+    if (cases[i].most < INT64_MAX) assert_true(usual.plan->launches[0].blocks > cases[i].most * target.multiprocessors);
+    product_release(&product);
+    product_release(&usual);
   }
 }
 
@@ -296,6 +348,48 @@ static void resident_vectors_need_no_fences(void **state) {
     assert_non_null(strstr(made.ptx, "st.async"));
     assert_null(strstr(made.ptx, "L1::no_allocate")); /* the matrix stays in L1 */
     cb_compiled_release(&made);
+    cb_text_release(&text);
+  }
+  cb_nvrtc_close(nvrtc);
+}
+
+/* A thread block's only tile of merge stays in registers: nothing is read of the matrix in an iteration, and few bytes
+ * are spilled. Products that are larger, or other ones, are refused or go to shared memory. */
+static void tiles_stay_in_registers(void **state) {
+  static const struct {
+    const char *matrix, *settings;
+    int blocks; /* of a multiprocessor; 0: the tile does not */
+  } cases[] = {{"uniform,n=9000,per_row=40", "recipe=merge merge-items=11", 1},
+               {"uniform,n=20000,per_row=28", "recipe=merge merge-items=9", 2},
+               {"uniform,n=20000,per_row=28", "recipe=merge merge-items=9 type=f32", 2},
+               {"uniform,n=20000,per_row=20", "recipe=merge merge-items=5 type=f16-f32", 3},
+               {"uniform,n=20000,per_row=28", "recipe=merge merge-items=7", 0},
+               {"long_row,rows=3000,cols=3000,per_row=5,long_rows=2,long_length=1800", "recipe=merge", 0},
+               {"hypersparse,rows=20000,keep=0.4", "recipe=merge", 0}};
+  const struct cb_program_form form = {
+      .kind = CB_PROGRAM_GRID, .pipelined = 1, .near = 1, .multiprocessors = 132, .room = 227 << 10};
+  const struct cb_program *program;
+  struct cb_nvrtc *nvrtc = open_nvrtc();
+  struct cb_diag diag = {0};
+  (void)state;
+  assert_ok(cb_program_in_form(&program, cb_program_find("cg", CB_DIAGONAL), &form, &diag));
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const struct cb_nvrtc_options options = {.arch = "sm_90", .strict = 1};
+    struct cb_program_shape shape;
+    struct cb_compiled made;
+    struct cb_text text = {0};
+    const enum cb_status s = text_in_form(&text, cases[i].matrix, cases[i].settings, program, &form, &shape, &diag);
+    assert_int_equal(s, cases[i].blocks ? CB_OK : CB_ERR_UNSUPPORTED);
+    if (!s) {
+      assert_true(shape.holds && !shape.neighbours && !shape.dynamic_shared);
+      assert_int_equal(shape.each, cases[i].blocks);
+      assert_true(shape.least_blocks <= 132 * cases[i].blocks);
+      const char *kernel = strstr(cb_text_string(&text), "CBGEN_KERNEL void");
+      assert_int_equal(count_of(kernel, "_arrays"), 2); /* as a parameter, and where the tile is loaded */
+      if (cb_nvrtc_compile(&made, nvrtc, cb_text_string(&text), "program", &options, &diag)) fail_msg("%s", diag.message);
+      if (cb_spilled_bytes(&made) > 32) fail_msg("%s: %d bytes", cases[i].settings, cb_spilled_bytes(&made));
+      cb_compiled_release(&made);
+    }
     cb_text_release(&text);
   }
   cb_nvrtc_close(nvrtc);
@@ -663,6 +757,8 @@ static void vectors_are_read_coherently(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_recipe_has_programs_or_says_why), cmocka_unit_test(solvers_may_have_another_recipe),
+      cmocka_unit_test(large_products_that_share_stay_apart),
+      cmocka_unit_test(merge_for_solvers_is_there_at_once), cmocka_unit_test(tiles_stay_in_registers),
       cmocka_unit_test(methods_have_names),
       cmocka_unit_test(sums_are_fused_where_rows_have_one_thread), cmocka_unit_test(no_program_spills),
       cmocka_unit_test(no_form_spills), cmocka_unit_test(resident_vectors_need_no_fences),

@@ -13,6 +13,7 @@ from python_stand_ins import CUPY, TORCH
 from python_support import FakeCase, Stream
 
 import cbgen_spmv as cbgen
+from cbgen_spmv._library import LIBRARY
 
 ROWS, COLS = 25, 40
 INF = numpy.inf
@@ -91,6 +92,32 @@ class LinearPrograms(FakeCase):
         self.refuses(ValueError, "the solver is closed", lambda: solver.solve(**given))
         with cbgen.LinearSolver(matrix, scale=False) as solver:
             self.assertEqual(solver.solve(**given)[2:], cbgen.linear_program(matrix, **given, scale=False)[2:])
+
+    def test_recipes_for_programs(self):
+        matrix, _ = program()
+        usual, chosen = cbgen.compile(matrix), cbgen.compile(matrix, program_loss=500)
+        self.assertIsNot(usual._origin.context, chosen._origin.context)
+        self.assertIs(chosen.T._origin.context, chosen._origin.context)
+        self.refuses(cbgen.ArgumentError, "program-loss", lambda: cbgen.compile(matrix, program_loss=-1))
+        self.refuses(TypeError, "'program_loss' is a matter of the context", cbgen.compile, matrix,
+                     context=cbgen.Context(program_loss=500), program_loss=500)
+        with cbgen.LinearSolver(matrix) as solver, cbgen.LinearSolver(usual) as other:
+            self.assertIs(solver.operator._origin.context, chosen._origin.context)
+            self.assertIs(other.operator, usual)
+
+    def test_matrices_in_shared_memory(self):
+        matrix, given = program()
+        expected = cbgen.linear_program(matrix, **given)
+        with cbgen.LinearSolver(cbgen.compile(matrix, specialise="now")) as solver:
+            for _ in range(2):
+                found = solver.solve(**given)
+                self.assertEqual(found.status, 0)
+                self.assertAlmostEqual(found.fun, expected.fun, delta=1e-5 * (1 + abs(expected.fun)))
+            self.assertEqual(LIBRARY.cbgen_lp_form(solver._first), b"graph+matrix")
+        for operator in (matrix, cbgen.compile(matrix, specialise="now", values="mutable")):
+            with cbgen.LinearSolver(operator, scale=False) as solver:
+                self.assertEqual(solver.solve(**given).status, 0)
+                self.assertEqual(LIBRARY.cbgen_lp_form(solver._first), b"graph")
 
     def test_certificates(self):
         matrix, given = program()

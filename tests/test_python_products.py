@@ -85,6 +85,15 @@ class Matrices(FakeCase):
         with self.assertRaisesRegex(cbgen.Error, "no split form"):
             cbgen.compile(beyond, split=True)
 
+    def test_operators_for_solvers(self):
+        square = matrix()[:30, :30].tocsr()
+        operator = cbgen.compile(square, solver="cg")
+        same(operator @ vector(30), square @ vector(30))
+        with self.assertRaisesRegex(cbgen.Error, "no method 'sor'"):
+            cbgen.compile(square, solver="sor")
+        with self.assertRaisesRegex(cbgen.Error, "square matrices"):
+            cbgen.compile(matrix()[:30, :29].tocsr(), solver="cg")
+
     def test_half_vectors(self):
         operator = self.check(matrix(), matrix(), type="f16")
         self.assertEqual((operator.dtype, operator.info.vector_type, operator.info.sum_type),

@@ -54,11 +54,13 @@ static enum cb_status read_program(struct program *program, const struct cb_call
 
 static enum cb_status make_operators(struct program *program, cbgen_csr *view, const struct cb_call *call,
                                      struct cb_diag *diag) {
+  enum { PROGRAM_LOSS = 500 }; /* nanoseconds of a product */
   cbgen_request request = {.struct_size = sizeof request, .specialise = CBGEN_SPECIALISE_NOW};
   enum cb_status s = cb_make_view(view, &program->row_ptr, &program->linear.csr, diag);
   if (!s) s = cb_open_context(&program->context, call, diag);
   if (s) return s;
   cbgen_context *context = program->context;
+  if (!context->options.program_loss) context->options.program_loss = PROGRAM_LOSS;
   s = cb_check_call(cbgen_compile(context, view, &request, &program->a), cbgen_message(context), diag);
   request.transpose = 1;
   if (!s) s = cb_check_call(cbgen_compile(context, view, &request, &program->transposed), cbgen_message(context), diag);
@@ -100,7 +102,8 @@ static enum cb_status make_solver(struct program *program, const struct cb_call 
                                     .absolute_tolerance = call->tolerance,
                                     .max_iterations = (int)call->iterations,
                                     .row_scales = at(program, ROW_SCALES),
-                                    .column_scales = at(program, COLUMN_SCALES)};
+                                    .column_scales = at(program, COLUMN_SCALES),
+                                    .matrix = &view};
   return s ? s
            : cb_check_call(cbgen_lp_create(program->a, program->transposed, &options, &program->lp),
                            cbgen_operator_message(program->a), diag);

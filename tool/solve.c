@@ -120,7 +120,8 @@ static enum cb_status put_sums(struct solution *solution, struct cb_diag *diag) 
 
 static enum cb_status make_operator(struct solution *solution, const struct cb_call *call, struct cb_diag *diag) {
   const struct cb_csr *csr = &solution->job.csr;
-  const cbgen_request request = {.struct_size = sizeof request, .specialise = CBGEN_SPECIALISE_NOW};
+  const cbgen_request request = {
+      .struct_size = sizeof request, .specialise = CBGEN_SPECIALISE_NOW, .solver = solution->method};
   cbgen_csr view;
   enum cb_status s = cb_make_view(&view, &solution->row_ptr, csr, diag);
   if (!s) s = cb_open_context(&solution->context, call, diag);

@@ -16,12 +16,10 @@ enum cb_status cb_check_call(cbgen_status status, const char *message, struct cb
 }
 
 enum cb_status cb_open_context(cbgen_context **context, const struct cb_call *call, struct cb_diag *diag) {
-  enum { PROGRAM_LOSS = 500 }; /* nanoseconds of a product */
   char device[24];
   const enum cb_status s = cb_check_call(cbgen_context_create(context), "no context", diag);
   if (s) return s;
   (*context)->options = call->options;
-  if (!call->options.program_loss) (*context)->options.program_loss = PROGRAM_LOSS;
   (*context)->has_type = (*context)->has_search = 1;
   snprintf(device, sizeof device, "%lld", (long long)call->device);
   return cb_check_call(cbgen_set(*context, "device", device), cbgen_message(*context), diag);

@@ -130,6 +130,7 @@ PetscErrorCode cbp_vector_close(struct cbp_vector *v); /* what was written is in
 struct cbp_options {
   char recipe[64], cache[PETSC_MAX_PATH_LEN], more[1024]; /* "": as cbgen has it */
   PetscInt expected_products, device;
+  PetscInt symmetric_from; /* entries; below 0: nothing is promised */
   PetscEnum values, specialise; /* cbgen_values, cbgen_specialise */
   PetscBool overlap;
 };
@@ -137,15 +138,21 @@ struct cbp_options {
 /* The options of a matrix, under its prefix. `items` NULL: outside MatSetFromOptions. */
 PetscErrorCode cbp_options_read(Mat A, struct cbp_options *options);
 
-/* A operator of A or of its transpose, and of which state of A it is. */
+/* An operator of A or of its transpose, and of which state of A it is. */
 struct cbp_direction {
   cbgen_operator *op; /* NULL: none was made yet, or A has no entries */
   PetscBool made, adds; /* adds: its form is y += A x */
+  PetscBool symmetric;  /* it was compiled with the promise that A is: of new values that must be known, too */
   const void *data; /* the matrix's, which another matrix's may replace */
   PetscObjectState pattern, values;
   PetscInt entries;
   PetscInt count; /* how many operators there were: a solver belongs to one */
+  const char *method; /* what it is for: cbgen_request.solver; NULL: products */
 };
+
+/* Products with A and its transpose, and A in solutions by one kernel, which may want another recipe, and all of A
+ * where products take half. Where two would have the same plan, they share one. */
+typedef enum { CBP_FORWARD, CBP_TRANSPOSED, CBP_IN_SOLVER, CBP_DIRECTIONS } cbp_which;
 
 typedef enum { CBP_NAMED, CBP_DIAGONAL, CBP_OFF_DIAGONAL, CBP_PARALLEL } cbp_kind;
 
@@ -163,8 +170,9 @@ struct cbp_matrix {
   struct cbp_options options;
   cbgen_context *context;
   PetscBool context_adds; /* the context's option "form" is "add" */
-  struct cbp_direction direction[2]; /* A, and its transpose */
+  struct cbp_direction direction[CBP_DIRECTIONS];
   PetscObjectState blocks_seen;      /* of a parallel matrix: its state when its blocks' were last compared */
+  PetscBool whole_is_symmetric;      /* of a diagonal block: the parallel matrix is known to be */
   /* While a parallel matrix is multiplied: of its diagonal block, whose product may run on when it returns, and then
    * has these vectors; of its off-diagonal block, whose product adds to what that one gives */
   PetscBool may_run_on, runs_on;
@@ -178,8 +186,9 @@ PetscErrorCode cbp_matrix_attach(Mat A, cbp_kind kind, struct cbp_matrix **m);
 PetscErrorCode cbp_matrix_detach(Mat A);
 void cbp_matrix_forget(struct cbp_matrix *m); /* its operators: the pattern is another */
 
-/* The operator of a sequential matrix (or its transpose) with its values of now; *op NULL: it has no entries. */
-PetscErrorCode cbp_operator_of(Mat A, struct cbp_matrix *m, PetscBool transpose, cbgen_operator **op);
+/* An operator of a sequential matrix with its values of now; *op NULL: it has no entries. `method`: for CBP_IN_SOLVER,
+ * one name for each; else NULL. */
+PetscErrorCode cbp_operator_of(Mat A, struct cbp_matrix *m, cbp_which which, const char *method, cbgen_operator **op);
 
 /* z = A x + y (or with the transpose); y may be z, or NULL for z = A x. */
 PetscErrorCode cbp_multiply(Mat A, PetscBool transpose, Vec x, Vec y, Vec z);

@@ -197,9 +197,9 @@ static PetscErrorCode prepare_solver(struct krylov *k, KSP ksp, Mat A) {
   cbgen_operator *op;
   PetscFunctionBegin;
   PetscCall(cbp_matrix_of(A, &m));
-  PetscCall(cbp_operator_of(A, m, PETSC_FALSE, &op));
+  PetscCall(cbp_operator_of(A, m, CBP_IN_SOLVER, k->method, &op));
   const cbgen_solver_options options = options_of(k, ksp);
-  if (k->solver && k->matrix == A && k->operator_count == m->direction[0].count) {
+  if (k->solver && k->matrix == A && k->operator_count == m->direction[CBP_IN_SOLVER].count) {
     PetscCall(renew_solver(k, &options));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -215,7 +215,7 @@ static PetscErrorCode prepare_solver(struct krylov *k, KSP ksp, Mat A) {
   else CBP_CHECK(status, cbgen_operator_message(op));
   k->options = options;
   k->matrix = A;
-  k->operator_count = m->direction[0].count;
+  k->operator_count = m->direction[CBP_IN_SOLVER].count;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -345,7 +345,7 @@ static PetscErrorCode solve(KSP ksp) {
     cbgen_operator *op;
     PetscErrorCode status;
     PetscCall(cbp_matrix_of(A, &m));
-    PetscCall(cbp_operator_of(A, m, PETSC_FALSE, &op)); /* what is missing on this machine shows here */
+    PetscCall(cbp_operator_of(A, m, CBP_IN_SOLVER, k->method, &op)); /* what is missing on this machine shows here */
     PetscCall(cbp_device_enter());
     status = run(k, ksp, A, P);
     PetscCall(cbp_device_leave());

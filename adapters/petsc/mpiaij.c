@@ -16,6 +16,7 @@ static PetscErrorCode begin(Mat A, PetscBool transpose, struct product *p) {
   struct cbp_matrix *m;
   cbgen_operator *op;
   PetscObjectState state;
+  PetscBool is_known, is_symmetric;
   Mat blocks[2];
   PetscFunctionBegin;
   PetscCall(cbp_matrix_of(A, &m));
@@ -23,12 +24,14 @@ static PetscErrorCode begin(Mat A, PetscBool transpose, struct product *p) {
   p->parent = &m->parent;
   PetscCall(PetscObjectStateGet((PetscObject)A, &state));
   PetscCall(MatMPIAIJGetSeqAIJ(A, &blocks[0], &blocks[1], NULL));
+  PetscCall(MatIsSymmetricKnown(A, &is_known, &is_symmetric));
   for (int i = 0; i < 2; i++) {
     PetscCall(cbp_adopt_seqaij(blocks[i], i ? CBP_OFF_DIAGONAL : CBP_DIAGONAL, &m->options));
     PetscCall(cbp_matrix_of(blocks[i], &p->blocks[i]));
+    p->blocks[i]->whole_is_symmetric = !i && is_known && is_symmetric ? PETSC_TRUE : PETSC_FALSE;
     if (m->blocks_seen != state)
-      for (int direction = 0; direction < 2; direction++) p->blocks[i]->direction[direction].values = -1;
-    PetscCall(cbp_operator_of(blocks[i], p->blocks[i], transpose, &op));
+      for (int direction = 0; direction < CBP_DIRECTIONS; direction++) p->blocks[i]->direction[direction].values = -1;
+    PetscCall(cbp_operator_of(blocks[i], p->blocks[i], transpose ? CBP_TRANSPOSED : CBP_FORWARD, NULL, &op));
   }
   m->blocks_seen = state;
   PetscFunctionReturn(PETSC_SUCCESS);

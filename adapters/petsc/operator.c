@@ -9,6 +9,10 @@ static const char *const values_names[] = {"stored", "mutable", "fixed", "cbgen_
 static const char *const specialise_names[] = {"auto", "now", "never", "cbgen_specialise", "", NULL};
 static const char composed[] = "cbgen_matrix";
 
+/* 32 MiB of doubles. Half is stored of a matrix beyond L2, where a layout can; of smaller ones a promise only costs, as
+ * the host plans and packs them. */
+enum { SYMMETRIC_FROM = 4 << 20 };
+
 PetscErrorCode cbp_options_read(Mat A, struct cbp_options *options) {
   PetscFunctionBegin;
   PetscObjectOptionsBegin((PetscObject)A);
@@ -17,6 +21,9 @@ PetscErrorCode cbp_options_read(Mat A, struct cbp_options *options) {
                                NULL));
   PetscCall(PetscOptionsInt("-mat_cbgen_expected_products", "set-up that so many products cannot repay is left out",
                             "cbgen_request", options->expected_products, &options->expected_products, NULL));
+  PetscCall(PetscOptionsInt("-mat_cbgen_symmetric_from",
+                            "entries from which on what PETSc knows of symmetry is promised; -1: never", "cbgen_request",
+                            options->symmetric_from, &options->symmetric_from, NULL));
   PetscCall(PetscOptionsEnum("-mat_cbgen_values", "whether values will be renewed", "cbgen_request", values_names,
                              options->values, &options->values, NULL));
   PetscCall(PetscOptionsEnum("-mat_cbgen_specialise", "when the matrix gets a kernel of its own", "cbgen_request",
@@ -73,7 +80,8 @@ PetscErrorCode cbp_matrix_attach(Mat A, cbp_kind kind, struct cbp_matrix **m) {
   PetscFunctionBegin;
   PetscCall(PetscNew(m));
   (*m)->kind = kind;
-  (*m)->options = (struct cbp_options){.values = (PetscEnum)CBGEN_VALUES_MUTABLE, .device = -1, .overlap = PETSC_TRUE};
+  (*m)->options = (struct cbp_options){.symmetric_from = SYMMETRIC_FROM, .values = (PetscEnum)CBGEN_VALUES_MUTABLE,
+                                       .device = -1, .overlap = PETSC_TRUE};
   PetscCall(PetscContainerCreate(PETSC_COMM_SELF, &container));
   PetscCall(PetscContainerSetPointer(container, *m));
   PetscCall(CBP_CONTAINER_SET_DESTROY(container, destroy_matrix));
@@ -89,7 +97,7 @@ PetscErrorCode cbp_matrix_detach(Mat A) {
 }
 
 void cbp_matrix_forget(struct cbp_matrix *m) {
-  for (int i = 0; i < 2; i++) {
+  for (int i = 0; i < CBP_DIRECTIONS; i++) {
     cbgen_operator_free(m->direction[i].op);
     m->direction[i].op = NULL;
     m->direction[i].made = PETSC_FALSE;
@@ -208,31 +216,65 @@ static PetscErrorCode has_mostly_empty_rows(Mat A, PetscBool *mostly) {
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode compile_form(struct cbp_matrix *m, const cbgen_csr *csr, PetscBool transpose, PetscBool adds,
+/* Whether PETSc knows that A's values of now are symmetric (MAT_SYMMETRIC, MAT_SPD). */
+static PetscErrorCode is_symmetric(Mat A, const struct cbp_matrix *m, PetscInt entries, PetscBool *symmetric) {
+  PetscBool is_known, is_so;
+  PetscFunctionBegin;
+  PetscCall(MatIsSymmetricKnown(A, &is_known, &is_so));
+  const PetscBool known = (is_known && is_so) || m->whole_is_symmetric ? PETSC_TRUE : PETSC_FALSE;
+  const PetscInt from = m->options.symmetric_from;
+  *symmetric = known && from >= 0 && entries >= from ? PETSC_TRUE : PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode compile_form(struct cbp_matrix *m, const cbgen_csr *csr, const struct cbp_direction *d,
                                    cbgen_operator **op, cbgen_status *failed) {
   const cbgen_request request = {.struct_size = sizeof request, .expected_products = m->options.expected_products,
-                                 .values = (cbgen_values)m->options.values, .transpose = transpose,
-                                 .specialise = (cbgen_specialise)m->options.specialise};
+                                 .values = (cbgen_values)m->options.values,
+                                 .transpose = d == &m->direction[CBP_TRANSPOSED],
+                                 .specialise = (cbgen_specialise)m->options.specialise,
+                                 .symmetric = d->symmetric ? CBGEN_SYMMETRIC : CBGEN_SYMMETRY_OPTION,
+                                 .solver = d->method};
   PetscFunctionBegin;
-  PetscCall(open_context(m, adds));
+  PetscCall(open_context(m, d->adds));
   *failed = cbgen_compile(m->context, csr, &request, op);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A handle on another operator of A with the same plan, if there is one, in the place of *op. */
+static PetscErrorCode share(struct cbp_matrix *m, struct cbp_direction *d) {
+  static const cbp_which others[] = {CBP_FORWARD, CBP_IN_SOLVER};
+  PetscFunctionBegin;
+  for (int i = 0; i < 2 && d != &m->direction[CBP_TRANSPOSED]; i++) {
+    const struct cbp_direction *const other = &m->direction[others[i]];
+    cbgen_operator *clone;
+    if (other == d || !other->op || other->pattern != d->pattern || other->data != d->data ||
+        other->symmetric != d->symmetric || strcmp(cbgen_operator_plan(other->op), cbgen_operator_plan(d->op)) != 0)
+      continue;
+    CBP_CHECK(cbgen_operator_clone(other->op, &clone), cbgen_operator_message(other->op));
+    cbgen_operator_free(d->op);
+    d->op = clone;
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Few rows of an off-diagonal block have entries where subdomains are large: its product adds to what the diagonal
  * block gave, and must not touch the other rows. Kernels of that form are in no family, so that without NVRTC the usual
  * one has to do. */
-static PetscErrorCode compile(Mat A, struct cbp_matrix *m, const cbgen_csr *csr, struct cbp_direction *d,
-                              PetscBool transpose) {
+static PetscErrorCode compile(Mat A, struct cbp_matrix *m, const cbgen_csr *csr, struct cbp_direction *d) {
   cbgen_status failed = CBGEN_OK;
   PetscFunctionBegin;
   d->adds = PETSC_FALSE;
-  if (m->kind == CBP_OFF_DIAGONAL && !transpose) PetscCall(has_mostly_empty_rows(A, &d->adds));
-  PetscCall(compile_form(m, csr, transpose, d->adds, &d->op, &failed));
+  if (m->kind == CBP_OFF_DIAGONAL && d == &m->direction[CBP_FORWARD]) PetscCall(has_mostly_empty_rows(A, &d->adds));
+  PetscCall(compile_form(m, csr, d, &d->op, &failed));
   if (failed && d->adds) {
     d->adds = PETSC_FALSE;
-    PetscCall(compile_form(m, csr, transpose, d->adds, &d->op, &failed));
+    PetscCall(compile_form(m, csr, d, &d->op, &failed));
   }
+  const struct cbp_direction *const products = &m->direction[CBP_FORWARD];
+  const PetscBool no_room = failed == CBGEN_ERROR_MEMORY && d->method && products->op ? PETSC_TRUE : PETSC_FALSE;
+  if (no_room && products->pattern == d->pattern && products->data == d->data) /* it solves with that of products */
+    failed = cbgen_operator_clone(products->op, &d->op);
   CBP_CHECK(failed, cbgen_message(m->context));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -245,7 +287,7 @@ static PetscErrorCode renew(cbgen_operator *op, const cbgen_csr *csr) {
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode make(Mat A, struct cbp_matrix *m, PetscBool transpose, struct cbp_direction *d) {
+static PetscErrorCode make(Mat A, struct cbp_matrix *m, struct cbp_direction *d) {
   MatInfo info;
   PetscObjectState pattern;
   cbgen_csr csr;
@@ -254,33 +296,42 @@ static PetscErrorCode make(Mat A, struct cbp_matrix *m, PetscBool transpose, str
   PetscCall(MatGetNonzeroState(A, &pattern));
   const PetscInt entries = (PetscInt)info.nz_used;
   const PetscBool same = d->made && d->data == A->data && d->pattern == pattern && d->entries == entries;
-  const PetscBool keep = same && m->options.values == (PetscEnum)CBGEN_VALUES_MUTABLE;
+  PetscBool symmetric = PETSC_FALSE;
+  PetscCall(is_symmetric(A, m, entries, &symmetric));
+  /* Of the transposed matrix the other triangle would count; and solvers are faster with all of it. */
+  if (d != &m->direction[CBP_FORWARD]) symmetric = PETSC_FALSE;
+  const PetscBool holds = symmetric || !d->symmetric; /* what was promised */
+  const PetscBool keep = same && holds && m->options.values == (PetscEnum)CBGEN_VALUES_MUTABLE;
   if (!keep) {
     cbgen_operator_free(d->op);
     d->op = NULL;
     d->made = PETSC_FALSE;
+    d->symmetric = symmetric;
   }
-  if (entries) {
-    PetscCall(view_matrix(A, entries, &csr));
-    if (d->op) PetscCall(renew(d->op, &csr));
-    else PetscCall(compile(A, m, &csr, d, transpose));
-  }
-  if (!keep) d->count++;
-  d->made = PETSC_TRUE;
   d->data = A->data;
   d->pattern = pattern;
   d->entries = entries;
+  if (entries) {
+    PetscCall(view_matrix(A, entries, &csr));
+    if (d->op) PetscCall(renew(d->op, &csr));
+    else PetscCall(compile(A, m, &csr, d));
+  }
+  if (entries && !keep) PetscCall(share(m, d));
+  if (!keep) d->count++;
+  d->made = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode cbp_operator_of(Mat A, struct cbp_matrix *m, PetscBool transpose, cbgen_operator **op) {
-  struct cbp_direction *const d = &m->direction[transpose];
+PetscErrorCode cbp_operator_of(Mat A, struct cbp_matrix *m, cbp_which which, const char *method, cbgen_operator **op) {
+  struct cbp_direction *const d = &m->direction[which];
   PetscObjectState values, pattern;
   PetscFunctionBegin;
   PetscCall(PetscObjectStateGet((PetscObject)A, &values));
   PetscCall(MatGetNonzeroState(A, &pattern));
+  if (d->method != method) d->made = PETSC_FALSE;
+  d->method = method;
   if (!d->made || d->values != values || d->pattern != pattern || d->data != A->data) {
-    PetscCall(make(A, m, transpose, d));
+    PetscCall(make(A, m, d));
     d->values = values;
   }
   *op = d->op;
@@ -354,6 +405,7 @@ PetscErrorCode cbp_multiply_end(struct cbp_matrix *m) {
 }
 
 PetscErrorCode cbp_multiply(Mat A, PetscBool transpose, Vec x, Vec y, Vec z) {
+  const cbp_which which = transpose ? CBP_TRANSPOSED : CBP_FORWARD;
   struct cbp_matrix *m;
   cbgen_operator *op;
   PetscErrorCode status;
@@ -361,12 +413,12 @@ PetscErrorCode cbp_multiply(Mat A, PetscBool transpose, Vec x, Vec y, Vec z) {
   PetscCall(cbp_matrix_of(A, &m));
   PetscCheck(m, PETSC_COMM_SELF, PETSC_ERR_PLIB, "the matrix has lost what cbgen attached to it");
   if (m->diagonal) PetscCall(cbp_multiply_end(m->diagonal));
-  PetscCall(cbp_operator_of(A, m, transpose, &op));
+  PetscCall(cbp_operator_of(A, m, which, NULL, &op));
   if (!op) {
     PetscCall(multiply_without_entries(y, z));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (m->direction[transpose].adds && !y) {
+  if (m->direction[which].adds && !y) {
     PetscCall(VecSet(z, 0));
     y = z;
   }
@@ -376,6 +428,6 @@ PetscErrorCode cbp_multiply(Mat A, PetscBool transpose, Vec x, Vec y, Vec z) {
   PetscCall(PetscLogGpuTimeEnd());
   PetscCall(cbp_device_leave());
   PetscCall(status);
-  PetscCall(PetscLogGpuFlops(2.0 * (PetscLogDouble)m->direction[transpose].entries));
+  PetscCall(PetscLogGpuFlops(2.0 * (PetscLogDouble)m->direction[which].entries));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

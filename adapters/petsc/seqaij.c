@@ -75,6 +75,7 @@ static PetscErrorCode axpy(Mat Y, PetscScalar a, Mat X, MatStructure structure) 
 static PetscErrorCode bindtocpu(Mat A, PetscBool to_cpu);
 
 static PetscErrorCode view(Mat A, PetscViewer viewer) {
+  static const char *const names[CBP_DIRECTIONS] = {"", " (transpose)", " (solver)"};
   PetscBool ascii;
   PetscViewerFormat format;
   struct cbp_matrix *m;
@@ -84,10 +85,9 @@ static PetscErrorCode view(Mat A, PetscViewer viewer) {
   PetscCall(PetscViewerGetFormat(viewer, &format));
   if (!ascii || format != PETSC_VIEWER_ASCII_INFO_DETAIL) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(cbp_matrix_of(A, &m));
-  for (int i = 0; m && i < 2; i++)
+  for (int i = 0; m && i < CBP_DIRECTIONS; i++)
     if (m->direction[i].op)
-      PetscCall(PetscViewerASCIIPrintf(viewer, "  cbgen%s: %s\n", i ? " (transpose)" : "",
-                                       cbgen_operator_plan(m->direction[i].op)));
+      PetscCall(PetscViewerASCIIPrintf(viewer, "  cbgen%s: %s\n", names[i], cbgen_operator_plan(m->direction[i].op)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

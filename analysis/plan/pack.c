@@ -159,7 +159,7 @@ enum cb_status cb_assignment_check(const struct cb_plan *plan, const struct cb_a
 
 static void pack_index(const struct cb_array *array, const struct cb_contents *contents, const void *state,
                        unsigned char *to) {
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (array->count >= CB_PARALLEL_LEAST)
   for (int64_t i = 0; i < array->count; i++) {
     const uint64_t element = cb_contents_element(contents, state, i);
     switch (array->type) {

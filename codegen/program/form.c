@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *const cb_program_form_names[] = {"grid", "cluster", "block", "graph", NULL};
+
 /* Costs on one H200 (sm_90, CUDA 13), in nanoseconds and bytes per nanosecond; `meeting`: of an exchange of sums and
  * all that goes with it; `latency`: of an iteration's chains of loads and arithmetic, which no number of threads
  * shortens; `rate`: what a multiprocessor takes in from where the form's data lie, L1 or L2. */
@@ -159,6 +161,13 @@ int cb_program_matrix_pays(const struct cb_program_form *form, const struct cb_p
    * Noting and copying take about 15 us of a solution. */
   enum { LEAST = 12 << 10 };
   return form->kind == CB_PROGRAM_GRID && size->stored_bytes / most_blocks(form->kind, size) >= LEAST;
+}
+
+enum cb_status cb_program_apart(const struct cb_program_request *request, int shares, struct cb_diag *diag) {
+  const int64_t apart = request->form.apart;
+  const int has_own = shares || request->launches[0].dynamic_shared;
+  if (!apart || !has_own || request->program->basis || request->stored_bytes < apart) return CB_OK;
+  return cb_fail(diag, CB_ERR_UNSUPPORTED, "a large product with shared memory of its own is faster by itself");
 }
 
 void cb_program_complete(struct cb_program_form *form, const struct cb_program_size *size) {

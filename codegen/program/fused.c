@@ -126,7 +126,8 @@ static void begin_late(struct writer *writer) {
 enum cb_status cb_fused_text(struct cb_text *text, const struct cb_program_request *request, int number,
                              struct cb_diag *diag) {
   struct writer writer = {.request = request, .diag = diag};
-  enum cb_status s = cb_stages_fusion(&writer.fusion, request->program, request->vector, request->sum, number, diag);
+  enum cb_status s = cb_stages_fusion(&writer.fusion, request->program, request->vector, request->sum, number, NULL,
+                                      diag);
   if (!s) s = cb_product_take(&writer.product, request, diag);
   if (!s && !writer.product.commits_once)
     s = cb_fail(diag, CB_ERR_UNSUPPORTED, "rows of this product are not each committed once");

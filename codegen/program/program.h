@@ -164,6 +164,11 @@ enum cb_status cb_program_in_form(const struct cb_program **out, const struct cb
 /* Whether some product is with heads, so that it takes an operator with split values. */
 int cb_program_has_heads(const struct cb_program *program);
 
+/* CB_ERR_UNSUPPORTED: the form's `apart`. Such a product has fewer threads on a multiprocessor than by itself, and no
+ * vectors beside it. `shares`: its thread blocks use shared memory. */
+struct cb_program_request;
+enum cb_status cb_program_apart(const struct cb_program_request *request, int shares, struct cb_diag *diag);
+
 /* How many names a list has, which NULL ends. */
 int cb_program_count(const char *const *names);
 
@@ -210,6 +215,8 @@ struct cb_program_form {
   int near;      /* what a grid's thread blocks read of the matrix lies in shared memory, too (near.h) */
   int64_t room; /* of which a thread block may have so many bytes, or all of a grid on one multiprocessor */
   int multiprocessors; /* of the GPU, for such a grid */
+  int64_t apart; /* bytes of a matrix from which on several kernels are the better choice, if a grid's product has
+                  * shared memory of its own; 0: none */
 };
 
 enum { CB_PROGRAM_CLUSTER_BLOCKS = 16 };
@@ -240,6 +247,8 @@ struct cb_program_shape {
   int each;           /* of which so many are wanted on a multiprocessor */
   int least_blocks;   /* of a grid: fewer would have more rows than they have room for. 0: any number will do */
   int neighbours;     /* of a grid: a thread block has neighbouring virtual ones, an equal share of them */
+  int holds;          /* of a grid: each thread has what it needs of the matrix in registers */
+  int has_passes;     /* of a grid: iterations go over rows beside what products commit */
 };
 
 /* The kernel's name. */

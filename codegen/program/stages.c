@@ -854,7 +854,22 @@ static void add_fusion_scalars(struct writer *writer, struct cb_fusion_text *fus
   }
 }
 
-static void add_fusion_rows(struct writer *writer, struct cb_fusion_text *fusion, const struct cb_step *step) {
+static void add_word(struct cb_text *words, const char *word) {
+  if (!cb_has_word(cb_text_string(words), word)) cb_text_add(words, "%s ", word);
+}
+
+static void add_fusion_vectors(struct cb_fusion_text *fusion, const struct cb_statements *statements) {
+  for (int i = 0; i < statements->names_count; i++) {
+    const struct cb_name *name = &statements->names[i];
+    if (!cb_name_is_vector(name) || !strcmp(name->name, fusion->to)) continue;
+    add_word(&fusion->vectors, name->name);
+    if (name->read && name->kind != CB_NAME_OUT) add_word(&fusion->needed, name->name);
+    if (name->assigned && name->kind != CB_NAME_IN) add_word(&fusion->made, name->name);
+  }
+}
+
+static void add_fusion_rows(struct writer *writer, struct cb_fusion_text *fusion, const struct cb_step *step,
+                            const char *slot) {
   const struct cb_statement_types types = {writer->base.vector, writer->base.sum};
   struct cb_row_text row = cb_writer_row(&types);
   struct cb_statements *statements = cb_writer_parse(&writer->base, step->text);
@@ -862,6 +877,11 @@ static void add_fusion_rows(struct writer *writer, struct cb_fusion_text *fusion
   row.indent = "    ";
   row.scalars = "step.";
   row.at_hand = fusion->to;
+  if (slot) {
+    add_fusion_vectors(fusion, statements);
+    row.kept = cb_text_string(&fusion->vectors);
+    row.slot = slot;
+  }
   const int product = cb_statements_find(statements, fusion->to);
   if (product >= 0 && statements->names[product].read) fusion->reads_product = 1;
   cb_text_add_string(&fusion->statements, "  {\n");
@@ -872,7 +892,7 @@ static void add_fusion_rows(struct writer *writer, struct cb_fusion_text *fusion
 }
 
 /* The statements of rows, then what one thread does. */
-static void write_fusion(struct writer *writer, struct cb_fusion_text *fusion, int section) {
+static void write_fusion(struct writer *writer, struct cb_fusion_text *fusion, int section, const char *slot) {
   const struct cb_program *program = writer->base.program;
   const struct cb_section *own = &program->sections[section];
   const int rows = committed_steps(writer, own);
@@ -884,7 +904,7 @@ static void write_fusion(struct writer *writer, struct cb_fusion_text *fusion, i
   fusion->next = writer->sections[section].list[0].next;
   fusion->stores_product = is_read_from(program, section, rows, own->to, seen);
   add_structs(writer, &fusion->structs);
-  for (int k = 0; k < rows; k++) add_fusion_rows(writer, fusion, &own->steps[k]);
+  for (int k = 0; k < rows; k++) add_fusion_rows(writer, fusion, &own->steps[k], slot);
   begin_piece(writer, &tail, &(struct piece){.begins = FOLLOWS});
   for (int k = rows; k < CB_MOST_STEPS && own->steps[k].kind; k++) add_step(writer, &tail, section, &own->steps[k]);
   cb_text_add_string(&fusion->tail, cb_text_string(current(&tail)));
@@ -897,7 +917,7 @@ static void write_fusion(struct writer *writer, struct cb_fusion_text *fusion, i
 }
 
 enum cb_status cb_stages_fusion(struct cb_fusion_text *fusion, const struct cb_program *program, enum cb_type vector,
-                                enum cb_type sum, int number, struct cb_diag *diag) {
+                                enum cb_type sum, int number, const char *slot, struct cb_diag *diag) {
   const struct cb_program_sizes sizes = {1, 2}; /* no fusion depends on them */
   struct writer *writer = cb_calloc(1, sizeof *writer);
   struct cb_stages_plan plan = {0};
@@ -906,12 +926,13 @@ enum cb_status cb_stages_fusion(struct cb_fusion_text *fusion, const struct cb_p
   if (!writer) return cb_fail_memory(diag, "stages", sizeof *writer);
   begin_writer(writer, program, vector, sum, &sizes, &plan, diag);
   write(writer, &rest, first_of_body(program));
-  if (!writer->base.status && number < plan.fusions_count) write_fusion(writer, fusion, plan.fusions[number].section);
+  if (!writer->base.status && number < plan.fusions_count) 
+    write_fusion(writer, fusion, plan.fusions[number].section, slot);
   enum cb_status s = writer->base.status;
   const int failed = rest.failed | writer->base.arena.failed | fusion->structs.failed | fusion->members.failed |
                      fusion->values.failed | fusion->begins.failed |
                      fusion->statements.failed | fusion->loads.failed | fusion->tail.failed |
-                     fusion->stores.failed;
+                     fusion->stores.failed | fusion->vectors.failed | fusion->needed.failed | fusion->made.failed;
   if (!s && failed) s = cb_fail_memory(diag, "stages' text", 0);
   cb_text_release(&rest);
   release(writer);
@@ -928,4 +949,7 @@ void cb_fusion_text_release(struct cb_fusion_text *fusion) {
   cb_text_release(&fusion->loads);
   cb_text_release(&fusion->tail);
   cb_text_release(&fusion->stores);
+  cb_text_release(&fusion->vectors);
+  cb_text_release(&fusion->needed);
+  cb_text_release(&fusion->made);
 }

@@ -88,7 +88,7 @@ enum cb_status cb_stages_text(struct cb_text *text, struct cb_stages_plan *plan,
                               enum cb_type vector, enum cb_type sum, const struct cb_program_sizes *sizes,
                               struct cb_diag *diag);
 
-/* What a fusion's kernels (fused.h) have of the program, as texts for templates/fused.cu.in. */
+/* What a fusion's kernels (fused.h, slabs.h) have of the program, as texts for their templates. */
 struct cb_fusion_text {
   struct cb_text structs, members, values, statements, loads, tail, stores;
   struct cb_text begins; /* members become what values are */
@@ -96,11 +96,14 @@ struct cb_fusion_text {
   int entry, next;       /* pieces: that which this is, and what follows */
   int reads_product;     /* statements read the product's row */
   int stores_product;    /* and others read it later */
+  struct cb_text vectors, needed, made; /* words, where vectors have slots: those of the statements; which are read, and
+                                         * which are assigned */
 };
 
-/* Of the plan's fusion `number`; in any case to be released. */
+/* Of the plan's fusion `number`; in any case to be released. `slot`: vectors have slots (struct cb_row_text), that of a
+ * row is this expression; NULL: they are in device memory. */
 enum cb_status cb_stages_fusion(struct cb_fusion_text *fusion, const struct cb_program *program, enum cb_type vector,
-                                enum cb_type sum, int number, struct cb_diag *diag);
+                                enum cb_type sum, int number, const char *slot, struct cb_diag *diag);
 void cb_fusion_text_release(struct cb_fusion_text *fusion);
 
 /* Whether the vector is as long as a row of the matrix. */

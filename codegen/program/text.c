@@ -6,6 +6,8 @@
 #include "codegen/check.h"
 #include "codegen/constants.h"
 #include "codegen/expand.h"
+#include "codegen/program/blend.h"
+#include "codegen/program/held.h"
 #include "codegen/program/kept.h"
 #include "codegen/program/near.h"
 #include "codegen/program/product.h"
@@ -39,10 +41,9 @@ struct writer {
   struct cb_kept kept;
   const char *kept_names;
   int64_t near_bytes; /* of shared memory, for the thread block's part of the matrix, behind slots */
+  int held; /* thread blocks of a multiprocessor, each of which holds its tile in registers instead; 0: they do not */
   int least_blocks; /* with which no thread has more rows than slots were planned for; 0: any number will do */
 };
-
-int64_t cb_program_stride(int64_t rows) { return cb_round_up(rows, 32); }
 
 /* Of real numbers that the most sums of any step have. */
 static const char *most_parts(struct writer *writer) {
@@ -50,7 +51,9 @@ static const char *most_parts(struct writer *writer) {
 }
 
 /* Whether a thread block has neighbouring virtual ones, up to `end_block`. */
-static int has_neighbours(const struct writer *writer) { return writer->spread || writer->request->form.near; }
+static int has_neighbours(const struct writer *writer) {
+  return writer->spread || (writer->request->form.near && !writer->held);
+}
 
 /* The virtual thread block of a launch before which a thread block's own ones end. */
 static const char *end_of_blocks(struct writer *writer, int launch) {
@@ -62,34 +65,13 @@ static int is_batch(const struct writer *writer) { return writer->request->form.
 
 /* ---- vectors that are made where they are read */
 
-/* What the vector is made of: factor * itself + addend. */
-struct blend {
-  const char *factor, *addend; /* in `statements` */
-};
-
-/* Whether the statement makes `from` in that way. */
-static int is_blend(const struct cb_statements *statements, const struct cb_statement *statement, const char *from,
-                    struct blend *blend) {
-  const struct cb_name *names = statements->names;
-  const struct cb_expression *of = statements->expressions, *whole = &of[statement->expression];
-  if (strcmp(names[statement->name].name, from) != 0 || whole->operation != CB_OP_FMA) return 0;
-  const struct cb_name *parts[3];
-  for (int i = 0; i < 3; i++) {
-    if (of[whole->operands[i]].operation != CB_OP_NAME) return 0;
-    parts[i] = &names[of[whole->operands[i]].name];
-  }
-  *blend = (struct blend){parts[0]->name, parts[2]->name};
-  return parts[0]->kind == CB_NAME_SCALAR && !strcmp(parts[1]->name, from) && parts[2]->kind == CB_NAME_IN;
-}
-
 /* Whether the product of the section makes what it multiplies, of *statements, which are the caller's. */
 static int is_blended(struct writer *writer, const struct cb_section *section, struct cb_statements **statements,
-                      struct blend *blend) {
+                      struct cb_blend *blend) {
   *statements = NULL;
   if (!section->old || !writer->fused || writer->request->form.in_steps || !writer->product.load_x.length) return 0;
   *statements = cb_writer_parse(&writer->base, section->before);
-  for (int i = 0; *statements && i < (*statements)->statements_count; i++)
-    if (is_blend(*statements, &(*statements)->statements[i], section->from, blend)) return 1;
+  if (*statements && cb_blend_find(blend, *statements, section->from)) return 1;
   cb_free(*statements);
   *statements = NULL;
   return 0;
@@ -97,8 +79,7 @@ static int is_blended(struct writer *writer, const struct cb_section *section, s
 
 static int has_blend(struct writer *writer, const struct cb_section *section) {
   struct cb_statements *statements;
-  struct blend blend;
-  const int has = is_blended(writer, section, &statements, &blend);
+  const int has = is_blended(writer, section, &statements, &(struct cb_blend){NULL});
   cb_free(statements);
   return has;
 }
@@ -321,7 +302,7 @@ static void add_own_vectors(struct writer *writer, struct cb_text *text, const s
 /* What rows that are committed share of the vectors that are made in the product. */
 static void count_made(struct writer *writer, const struct cb_section *section, const struct cb_statements *sums) {
   struct cb_statements *statements;
-  struct blend blend;
+  struct cb_blend blend;
   struct cb_text text = {0};
   const struct cb_row_text row = {.indent = "", .pointers = ""};
   if (is_blended(writer, section, &statements, &blend)) add_shares(writer, &text, statements, &row, "");
@@ -372,7 +353,7 @@ static const char *sections_text(struct writer *writer) {
 }
 
 /* The section's vector is made in its product: the one before changes places with it. */
-static void add_blend(struct cb_text *text, const struct cb_section *section, const struct blend *blend) {
+static void add_blend(struct cb_text *text, const struct cb_section *section, const struct cb_blend *blend) {
   cb_text_add(text,
               "      vector_t *const made = pointers.%s_;\n"
               "      pointers.%s_ = pointers.%s_;\n"
@@ -417,7 +398,7 @@ static const char *choices_text(struct writer *writer) {
   for (int i = 1; i < program->sections_count && !writer->base.status; i++) {
     const struct cb_section *section = &program->sections[i];
     struct cb_statements *statements;
-    struct blend blend;
+    struct cb_blend blend;
     cb_text_add(&text, "    if (section == %d) {\n", i);
     writer->shared = 0;
     if (is_blended(writer, section, &statements, &blend)) {
@@ -468,7 +449,9 @@ static const char *products_text(struct writer *writer) {
   const struct cb_program_request *request = writer->request;
   const int has_heads = cb_program_has_heads(request->program);
   struct cb_text text = {0};
-  for (int i = 0; i < request->launches_count; i++) {
+  struct cb_scope none = {0};
+  if (writer->held) expand(writer, &text, "held_product", &none);
+  for (int i = 0; i < request->launches_count && !writer->held; i++) {
     struct cb_scope scope = {0};
     if (i) cb_text_add_string(&text, "    meet_all(pointers, meeting, blocks);\n");
     cb_scope_placeholder(&scope, "blocks", end_of_blocks(writer, i));
@@ -519,7 +502,7 @@ static void add_commit(struct writer *writer, struct cb_text *text, const struct
   const struct cb_statement_types types = {writer->request->vector, writer->request->sum};
   struct cb_row_text row = row_text(writer, &types);
   struct cb_statements *statements = NULL, *sums = section->sums ? cb_writer_parse(&writer->base, section->sums) : NULL;
-  struct blend blend;
+  struct cb_blend blend;
   const int makes = is_blended(writer, section, &statements, &blend);
   char at_hand[80];
   snprintf(at_hand, sizeof at_hand, "%s %s", section->to, makes ? section->from : "");
@@ -580,7 +563,7 @@ static const char *step_scalars(struct writer *writer, const char *before, const
   for (int i = 0; i < program->sections_count && writer->fused; i++) {
     const struct cb_section *section = &program->sections[i];
     struct cb_statements *statements, *sums = section->sums ? cb_writer_parse(&writer->base, section->sums) : NULL;
-    struct blend blend;
+    struct cb_blend blend;
     is_blended(writer, section, &statements, &blend);
     add_step_scalars(&text, &seen, statements, before, behind);
     add_step_scalars(&text, &seen, sums, before, behind);
@@ -728,6 +711,13 @@ static void add_near_kernel(struct writer *writer, struct cb_scope *scope) {
   cb_scope_placeholder(scope, "watched_arrays", near_arguments(writer, 1));
 }
 
+static void add_held_kernel(struct writer *writer, struct cb_scope *scope) {
+  const struct cb_held_region region = cb_held_region(&writer->product);
+  cb_scope_section(scope, "tile");
+  cb_scope_placeholder(scope, "region", cb_arena_format(&writer->base.arena, "%.*s", region.length, region.name));
+  cb_scope_placeholder(scope, "tile_arrays", cb_text_string(&writer->product.arguments[0]));
+}
+
 static void add_resident(struct writer *writer, struct cb_scope *scope) {
   struct cb_text take = {0};
   cb_scope_section(scope, "resident");
@@ -745,6 +735,7 @@ static void add_resident(struct writer *writer, struct cb_scope *scope) {
 /* How many thread blocks a multiprocessor shall hold. */
 static int blocks_per_sm(const struct writer *writer) {
   const struct cb_program *program = writer->request->program;
+  if (writer->held) return writer->held;
   if (writer->request->form.near) return 1;
   const int usual = program->blocks_per_sm ? program->blocks_per_sm : BLOCKS_PER_SM;
   const int own = writer->product.blocks_per_sm;
@@ -796,6 +787,7 @@ static void add_kernel(struct writer *writer, struct cb_text *text) {
     cb_scope_placeholder(&scope, "virtual_blocks", cb_writer_number(&writer->base, writer->request->launches[0].blocks));
   }
   if (writer->near_bytes) add_near_kernel(writer, &scope);
+  if (writer->held) add_held_kernel(writer, &scope);
   if (writer->kept.count) add_kept_kernel(writer, &scope);
   else if (writer->request->form.resident) add_resident(writer, &scope);
   if (writer->groups > 1) cb_scope_section(&scope, "groups");
@@ -828,12 +820,17 @@ static enum cb_status check(const struct cb_program_request *request, struct cb_
 }
 
 /* How many virtual thread blocks go side by side: no more than asked for, than a thread block has threads for, and than
- * the product's kernels want on a multiprocessor. */
+ * the product's kernels want on a multiprocessor. With fewer meetings beside a matrix in shared memory, where lanes
+ * share rows, a thread takes 107 registers and more (cg, sm_90): with 1024 and 768 threads, 64 and 85 of them, it
+ * spills, and an iteration takes up to a tenth longer than with 512. */
 static int groups_of(const struct writer *writer) {
+  enum { WITH_REGISTERS = 512 };
+  const struct cb_program_form *form = &writer->request->form;
   const int threads = writer->request->launches[0].threads, own = writer->product.blocks_per_sm;
+  const int is_large = form->near && form->pipelined && writer->product.own_rows == CB_ROWS_ANY;
   int groups = writer->product.shares || writer->request->form.groups < 1 ? 1 : writer->request->form.groups;
   if (own && groups > own) groups = own;
-  while (groups > 1 && groups * threads > MOST_THREADS) groups--;
+  while (groups > 1 && groups * threads > (is_large ? WITH_REGISTERS : MOST_THREADS)) groups--;
   return groups;
 }
 
@@ -880,7 +877,7 @@ static enum cb_status plan_kept(struct writer *writer) {
                    "recipe, or a program form without '+resident'");
   for (int i = 0; i < program->sections_count; i++) {
     struct cb_statements *statements;
-    struct blend blend;
+    struct cb_blend blend;
     asked.unread[i] = writer->fused && cb_product_is_unread(&writer->base, &program->sections[i]);
     if (is_blended(writer, &program->sections[i], &statements, &blend))
       asked.addends[i] = cb_arena_string(&writer->base.arena, blend.addend);
@@ -910,7 +907,11 @@ static void choose(struct writer *writer) {
                     request->launches[0].blocks * request->launches[0].threads >= request->rows;
   for (int i = 0; i < program->sections_count; i++) writer->blended |= has_blend(writer, &program->sections[i]);
   writer->spread = request->form.resident && request->form.kind == CB_PROGRAM_CLUSTER;
-  if (request->form.near && !writer->base.status)
+  if (!writer->base.status) writer->base.status = cb_program_apart(request, writer->product.shares, writer->base.diag);
+  if (request->form.near && request->form.pipelined && !request->form.resident && writer->fused)
+    writer->held = cb_held_blocks(&writer->product, request);
+  if (writer->held && !writer->base.status) writer->base.status = cb_held_take(&writer->product, writer->base.diag);
+  if (request->form.near && !writer->held && !writer->base.status)
     writer->base.status = cb_near_plan(&writer->near_bytes, &writer->product, request,
                                        room_for_slots(writer), writer->base.diag);
   if (writer->near_bytes) cb_product_watch(&writer->product);
@@ -956,8 +957,6 @@ static int64_t shared_bytes(const struct writer *writer) {
   return has_slots ? slots_bytes(writer) + writer->near_bytes : writer->resident.bytes;
 }
 
-const char *const cb_program_form_names[] = {"grid", "cluster", "block", "graph", NULL};
-
 enum cb_status cb_program_text(struct cb_text *text, const struct cb_program_request *request,
                                struct cb_program_shape *shape, struct cb_diag *diag) {
   struct writer writer = {.base = {.program = request->program,
@@ -974,8 +973,11 @@ enum cb_status cb_program_text(struct cb_text *text, const struct cb_program_req
     *shape = (struct cb_program_shape){.threads = writer.groups * request->launches[0].threads,
                                        .dynamic_shared = (int)shared_bytes(&writer),
                                        .each = blocks_per_sm(&writer),
-                                       .least_blocks = writer.least_blocks,
-                                       .neighbours = request->form.near};
+                                       .least_blocks = writer.held ? request->launches[0].blocks : writer.least_blocks,
+                                       .neighbours = request->form.near && !writer.held,
+                                       .holds = writer.held > 0,
+                                       .has_passes =
+                                           !writer.fused || !request->form.pipelined || request->form.resident};
   }
   /* Statements call functions that stand in front of all that uses them. */
   if (!s) s = cb_emit_statement_functions(&functions, cb_text_string(&body), request->sum, diag);

@@ -145,6 +145,16 @@ enum cb_status cb_context_session(struct cbgen_context *context, struct cb_sessi
 enum cb_status cb_solver_binary(const struct cb_session *session, struct cb_cache *cache, const struct cb_text *text,
                                 int is_full, struct cb_compiled *compiled, struct cb_diag *diag);
 
+/* CB_ERR_ARGUMENT: there is no method of that name. */
+enum cb_status cb_solver_check_method(const char *method, struct cb_diag *diag);
+
+/* Microseconds of an iteration of the method's short solutions with an operator that is loaded, in the form that it
+ * would get; its binary goes to the cache at `kept`. CB_ERR_UNSUPPORTED: there is no such solver, or it ends at
+ * once. */
+struct cb_tune_whole;
+enum cb_status cb_solver_time(double *us, const char *method, const struct cb_tune_whole *whole,
+                              struct cb_session *session, const struct cb_kept_at *kept, struct cb_diag *diag);
+
 /* The same with the operator's cache. */
 enum cb_status cb_program_binary(const struct cb_shared *shared, const struct cb_text *text, int is_full,
                                  struct cb_compiled *compiled, struct cb_diag *diag);

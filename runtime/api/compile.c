@@ -359,9 +359,25 @@ static enum cb_status run(struct cb_work *work, const cbgen_request *asked, cbge
   return CB_OK;
 }
 
+/* By this thread: OpenMP's are left as they are, since to wake them takes as long as a quarter of the work. */
+static enum cb_status run_alone(struct cb_work *work, const cbgen_request *request, cbgen_operator **op) {
+  CB_STANDARD_NUMERICS;
+  const int threads = cb_threads_begin(1);
+  const enum cb_status s = run(work, request, op);
+  release(work);
+  cb_threads_end(threads);
+  return s;
+}
+
+static enum cb_status run_by_all(struct cb_work *work, const cbgen_request *request, cbgen_operator **op) {
+  CB_STANDARD_NUMERICS_OF_ALL;
+  const enum cb_status s = run(work, request, op);
+  release(work);
+  return s;
+}
+
 static cbgen_status compile(cbgen_context *context, const void *matrix, cb_view_taker *take,
                             const cbgen_request *request, cbgen_operator **op) {
-  CB_STANDARD_NUMERICS_OF_ALL;
   if (op) *op = NULL;
   if (!context) return CBGEN_ERROR_ARGUMENT;
   if (!op)
@@ -371,11 +387,10 @@ static cbgen_status compile(cbgen_context *context, const void *matrix, cb_view_
   work->request.context = context;
   work->diag = &context->diag;
   enum cb_status s = take(&work->request.view, matrix, work->diag);
-  const int few = s ? 0 : cb_threads_begin_for(work->request.view.nnz + work->request.view.rows);
-  if (!s) s = run(work, request, op);
-  release(work);
+  const int is_little = work->request.view.nnz + work->request.view.rows < CB_THREADS_WORTH;
+  if (!s) s = (is_little ? run_alone : run_by_all)(work, request, op);
+  else release(work);
   cb_free(work);
-  cb_threads_end(few);
   return (cbgen_status)s;
 }
 

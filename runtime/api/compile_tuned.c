@@ -3,7 +3,9 @@
  * of its own, whose section "tuning" is cb_tuning_text: values may change, and the operator's entry may go,
  * and nothing is timed again. */
 #include "analysis/plan/recipe.h"
+#include "base/memory.h"
 #include "base/text.h"
+#include "codegen/program/program.h"
 #include "runtime/api/compile.h"
 #include "runtime/cuda/ranges.h"
 #include "runtime/measure/tune.h"
@@ -11,9 +13,18 @@
 #include <stdio.h>
 #include <string.h>
 
+/* From 1 on. */
+static int number_of(const char *method) {
+  int number = 0;
+  while (cb_program_name(number) && strcmp(cb_program_name(number), method) != 0) number++;
+  return number + 1;
+}
+
 static struct cb_cache_subject subject_of(const struct cb_request *request) {
   struct cb_cache_subject subject = cb_request_subject(request, "tuning");
   subject.extras[subject.extras_count++] = (struct cb_cache_extra){"driver", request->session->driver->version};
+  if (request->asked.solver)
+    subject.extras[subject.extras_count++] = (struct cb_cache_extra){"solver", number_of(request->asked.solver)};
   return subject;
 }
 
@@ -76,10 +87,28 @@ static void remember(const struct cb_work *work, struct cb_hash key, const struc
 static void tell(const struct cb_work *work, const struct cb_tuning *tuning) {
   for (int i = 0; i < tuning->count; i++) {
     const struct cb_variant *variant = &tuning->variants[i];
-    cb_log(work->request.context, "tuning: %s%s%s: predicted %.2f us, measured %.2f us%s%s", variant->recipe,
+    char whole[48] = "";
+    if (variant->whole_ns)
+      snprintf(whole, sizeof whole, ", an iteration %.2f us", 1e-3 * (double)variant->whole_ns);
+    cb_log(work->request.context, "tuning: %s%s%s: predicted %.2f us, measured %.2f us%s%s%s", variant->recipe,
            *variant->settings ? " " : "", variant->settings, 1e-3 * (double)variant->predicted_ns,
-           1e-3 * (double)variant->measured_ns, *variant->reason ? "; " : "", variant->reason);
+           1e-3 * (double)variant->measured_ns, whole, *variant->reason ? "; " : "", variant->reason);
   }
+}
+
+/* Kernels of solvers go where that of the winner will be looked for. */
+static enum cb_status time_solver(void *user, double *us, const struct cb_tune_whole *whole, struct cb_diag *diag) {
+  const struct cb_work *work = user;
+  const struct cb_cache *cache = work->kept.cache;
+  struct cb_text directory = {0};
+  const int is_on = cb_cache_state(cache) == CB_CACHE_ON;
+  if (is_on) cb_text_add_string(&directory, cb_cache_directory(cache));
+  const struct cb_kept_at kept = {.directory = is_on ? cb_text_detach(&directory) : NULL,
+                                  .limit = is_on ? cb_cache_limit(cache) : 0};
+  const enum cb_status s =
+      cb_solver_time(us, work->request.asked.solver, whole, work->request.session, &kept, diag);
+  cb_free(kept.directory);
+  return s;
 }
 
 static enum cb_status race(struct cb_work *work, struct cb_hash key) {
@@ -95,6 +124,8 @@ static enum cb_status race(struct cb_work *work, struct cb_hash key) {
       .nvrtc = nvrtc,
       .pattern = work->matrix.pattern,
       .expected_products = work->request.asked.expected_products,
+      .time_whole = work->request.asked.solver ? time_solver : NULL,
+      .user = work,
   };
   if (!s) s = cb_tune(&tuned, &request, work->diag);
   if (!s) {

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/real.h"
 #include "runtime/cuda/ranges.h"
+#include "runtime/operator/matrix.h"
 #include "runtime/solver/staged.h"
 
 #include <stddef.h>
@@ -117,6 +118,70 @@ static struct cb_staged_parts parts_of(const cbgen_lp *lp) {
                                   .sum = info->sum_type};
 }
 
+/* The matrices of both products, in the plan's order: the transpose of the caller's, and his. */
+static enum cb_status take_matrices(struct cb_csr matrices[2], const cbgen_lp *lp, struct cb_diag *diag) {
+  const struct cb_operator_info *info = cb_operator_info(lp->a->op);
+  struct cb_view view;
+  int canonical;
+  enum cb_status s = cb_view_take_csr(&view, lp->options.matrix, diag);
+  if (s) return s;
+  if (view.on_device || view.rows != info->rows || view.cols != info->cols)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'matrix' is %s", view.on_device ? "not in host memory" : "not the operator's");
+  s = cb_view_check(&view, &canonical, diag);
+  for (int i = 0; i < 2 && !s; i++) {
+    struct cb_order order = {0};
+    s = cb_view_canonical(&matrices[i], &order, &view, canonical, i == 0, diag);
+    cb_order_release(&order);
+  }
+  return s;
+}
+
+/* Numbers of one type, which are those of the matrix for as long as the solver is there. */
+static int may_have_slabs(const cbgen_lp *lp) {
+  cbgen_info info = {.struct_size = sizeof info};
+  const struct cb_operator_info *own = cb_operator_info(lp->a->op);
+  return lp->options.matrix && own->vector_type == own->sum_type && !cbgen_operator_info(lp->a, &info) &&
+         info.values != CBGEN_VALUES_MUTABLE && info.matrix_type == info.vector_type;
+}
+
+static enum cb_status load_slabs(const cbgen_lp *lp, struct cb_slab_deal *deal, struct cb_staged_parts *parts,
+                                 struct cb_diag *diag) {
+  const struct cb_device *device = parts->device;
+  struct cb_compiled compiled = {0};
+  struct cb_text text = {0};
+  enum cb_status s = cb_slabs_text(&text, &deal->shape, parts->program, parts->plan, parts->vector,
+                                   device->target.shared_per_block, diag);
+  if (!s) s = cb_program_binary(lp->a->shared, &text, 0, &compiled, diag);
+  if (!s) s = cb_device_enter(device, diag);
+  if (!s) {
+    s = cb_slabs_load(&parts->slabs, device, deal, parts->vector, compiled.cubin, diag);
+    cb_device_leave(device);
+  }
+  cb_compiled_release(&compiled);
+  cb_text_release(&text);
+  return s;
+}
+
+/* Iterations with the matrix in shared memory, if it finds room there; else the products make them. */
+static enum cb_status add_slabs(const cbgen_lp *lp, struct cb_staged_parts *parts, struct cb_diag *diag) {
+  struct cb_csr matrices[2] = {{0}};
+  const struct cb_csr *const both[] = {&matrices[0], &matrices[1]};
+  struct cb_slab_deal deal = {0};
+  struct cb_diag own = {0};
+  int first;
+  if (!may_have_slabs(lp) || !cb_slabs_find(parts->plan, &parts->group, &first)) return CB_OK;
+  enum cb_status s = take_matrices(matrices, lp, diag);
+  if (!s) {
+    s = cb_slabs_deal(&deal, both, &parts->device->target, parts->vector, &own);
+    if (!s) s = load_slabs(lp, &deal, parts, &own);
+    if (s == CB_ERR_UNSUPPORTED || s == CB_ERR_LIMIT || s == CB_ERR_MISSING) s = CB_OK;
+    else if (s) *diag = own;
+  }
+  cb_slab_deal_release(&deal);
+  for (int i = 0; i < 2; i++) cb_csr_release(&matrices[i]);
+  return s;
+}
+
 static enum cb_status build(cbgen_lp *lp, struct cb_diag *diag) {
   const struct cb_program_sizes sizes = {0};
   struct cb_staged_parts parts = parts_of(lp);
@@ -127,6 +192,7 @@ static enum cb_status build(cbgen_lp *lp, struct cb_diag *diag) {
   if (!s) s = cb_stages_binary(lp->a->shared, &text, &compiled, diag);
   parts.plan = &plan;
   parts.cubin = compiled.cubin;
+  if (!s) s = add_slabs(lp, &parts, diag);
   if (!s) cb_stages_fuse(parts.fused, lp->a, lp->transposed, lp->program, &plan);
   if (!s) s = cb_staged_load(&lp->staged, &parts, diag);
   cb_compiled_release(&compiled);
@@ -157,6 +223,7 @@ cbgen_status cbgen_lp_create(cbgen_operator *a, cbgen_operator *transposed, cons
   if (!s) s = take_handle(transposed, &lp->transposed, &diag);
   if (!s) s = take_options(lp, options, &diag);
   if (!s) s = build(lp, &diag);
+  lp->options.matrix = NULL;
   if (s) cbgen_lp_free(lp);
   else *out = lp;
   return cb_operator_report(a, s, &diag);
@@ -209,7 +276,8 @@ void cbgen_lp_free(cbgen_lp *lp) {
 const char *cbgen_lp_message(const cbgen_lp *lp) { return lp ? lp->diag.message : ""; }
 
 const char *cbgen_lp_form(const cbgen_lp *lp) {
-  return !lp ? "" : cb_staged_is_graph(lp->staged) ? "graph" : "host";
+  static const char *const forms[2][2] = {{"host", "host+matrix"}, {"graph", "graph+matrix"}};
+  return lp ? forms[cb_staged_is_graph(lp->staged)][cb_staged_has_slabs(lp->staged)] : "";
 }
 
 /* ---- solving */

@@ -3,6 +3,7 @@
 #include "runtime/api/compile.h"
 
 #include "base/memory.h"
+#include "codegen/program/program.h"
 
 #include <string.h>
 
@@ -29,6 +30,12 @@ static enum cb_status check_asked(const cbgen_request *asked, struct cb_diag *di
   if (asked->vectors < 0)
     return cb_fail(diag, CB_ERR_ARGUMENT, "'vectors' is %d; it is 0 (one) or more", asked->vectors);
   return CB_OK;
+}
+
+static enum cb_status check_solver(const char *method, const struct cb_view *view, struct cb_diag *diag) {
+  if (view->rows == view->cols) return cb_solver_check_method(method, diag);
+  return cb_fail(diag, CB_ERR_ARGUMENT, "solvers take square matrices; this one has %lld rows and %lld columns",
+                 (long long)view->rows, (long long)view->cols);
 }
 
 /* Both tiers take the same arrays; a family's text has no tables of one matrix. What the caller has set stays. */
@@ -132,6 +139,18 @@ static enum cb_status take_epilogue(struct cb_request *request, struct cb_diag *
   return cb_fail(diag, CB_ERR_ARGUMENT, "tuning by measurement times products without an epilogue: set 'recipe'");
 }
 
+/* What suits solvers may be slower in products: by more where all of a small system is read and written in these. */
+static void choose_program(struct cb_request *request) {
+  enum { SMALL = 2500 * 1000 /* nonzeros */, LOSS = 500, LOSS_OF_SMALL = 1500 /* nanoseconds */ };
+  struct cb_options *options = &request->options;
+  const char *method = request->asked.solver;
+  if (!method) return;
+  const struct cb_program *program = cb_program_find(method, CB_PLAIN);
+  if (program && program->pipelined) options->one_meeting = CB_ON;
+  if (options->program_loss) return;
+  options->program_loss = options->one_meeting == CB_ON && request->view.nnz <= SMALL ? LOSS_OF_SMALL : LOSS;
+}
+
 /* The context's options with what they leave to the matrix and the request. */
 static enum cb_status choose_options(struct cb_request *request, struct cb_diag *diag) {
   const struct cbgen_context *context = request->context;
@@ -143,6 +162,7 @@ static enum cb_status choose_options(struct cb_request *request, struct cb_diag 
   if (!context->has_search) choose_search(request); /* set-up plans no recipe in order to compare it */
   choose_vectors(request);
   choose_symmetry(request);
+  choose_program(request);
   s = choose_type(request, diag);
   if (!s) s = cb_environment_options(options, context, diag);
   if (s) return s;
@@ -160,6 +180,7 @@ enum cb_status cb_request_take(struct cb_request *request, const cbgen_request *
   enum cb_status s = CB_OK;
   if (asked) s = cb_take_struct(taken, sizeof *taken, offsetof(cbgen_request, specialise), asked, "cbgen_request", diag);
   if (!s) s = check_asked(taken, diag);
+  if (!s && taken->solver) s = check_solver(taken->solver, &request->view, diag);
   if (request->view.turned) taken->transpose = !taken->transpose; /* the transposed matrix's transpose is the matrix */
   if (!s) s = choose_options(request, diag);
   if (!s && cb_asks_order(request) && cb_promises_symmetry(&request->options))

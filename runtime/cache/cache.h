@@ -132,7 +132,7 @@ struct cb_cache_subject {
   struct cb_cache_extra {
     const char *name;
     int64_t number;
-  } extras[2];
+  } extras[3];
 };
 
 /* Also counts CB_VERSION and a fingerprint of the sources and templates that this library was built from, so

@@ -10,8 +10,6 @@
 #include "base/memory.h"
 #include "base/real.h"
 #include "runtime/measure/timer.h"
-#include "runtime/operator/image.h"
-#include "runtime/operator/operator.h"
 #include "runtime/verify/oracle.h"
 
 #include <pthread.h>
@@ -43,7 +41,7 @@ struct tuner {
   /* on the GPU, whose context is current */
   struct CUstream_st *stream;
   struct cb_timer timer;
-  cb_device_ptr x, y;
+  cb_device_ptr x, y, ones; /* ones: where more than products is timed */
   int warm, cut_short;
 };
 
@@ -70,11 +68,16 @@ static int is_its_own(enum cb_status s) {
   return s == CB_ERR_COMPILE || s == CB_ERR_LIMIT || s == CB_ERR_UNSUPPORTED || s == CB_ERR_MEMORY;
 }
 
-/* Gives an attempt up. */
-static void leave_out(struct attempt *attempt, enum cb_status status, const char *reason) {
+/* On one line. */
+static void note_reason(struct attempt *attempt, const char *reason) {
   snprintf(attempt->variant.reason, sizeof attempt->variant.reason, "%.159s", reason);
   for (char *c = attempt->variant.reason; *c; c++)
-    if ((unsigned char)*c < ' ') *c = ' '; /* one line */
+    if ((unsigned char)*c < ' ') *c = ' ';
+}
+
+/* Gives an attempt up. */
+static void leave_out(struct attempt *attempt, enum cb_status status, const char *reason) {
+  note_reason(attempt, reason);
   attempt->status = status;
   cb_made_release(&attempt->made);
 }
@@ -284,13 +287,13 @@ static enum cb_status time_products(struct tuner *tuner, struct attempt *attempt
   return s;
 }
 
-static enum cb_status load(struct cb_operator **op, struct tuner *tuner, struct attempt *attempt,
-                           struct cb_diag *diag) {
+/* The image refers to what the attempt has made. */
+static enum cb_status load(struct cb_operator **op, struct cb_image *image, struct tuner *tuner,
+                           struct attempt *attempt, struct cb_diag *diag) {
   const struct cb_tune_request *request = tuner->request;
   const struct cb_made *made = &attempt->made;
   const struct cb_label label = {made->symbol, made->symbol, request->pattern};
   struct cb_blob blob = {0};
-  struct cb_image image = {0};
   const struct cb_image_parts parts = {.plan = made->plan,
                                        .label = &label,
                                        .blob = &blob,
@@ -299,9 +302,8 @@ static enum cb_status load(struct cb_operator **op, struct tuner *tuner, struct 
                                        .cubin_bytes = made->compiled.cubin_bytes};
   enum cb_status s =
       cb_pack_mapped(&blob, NULL, made->plan, made->assignment, tuner->values, request->pattern, diag);
-  if (!s) s = cb_image_from_plan(&image, &parts, diag);
-  if (!s) s = cb_operator_load(op, request->device, &image, 0, diag);
-  cb_image_release(&image);
+  if (!s) s = cb_image_from_plan(image, &parts, diag);
+  if (!s) s = cb_operator_load(op, request->device, image, 0, diag);
   cb_blob_release(&blob);
   return s;
 }
@@ -309,11 +311,13 @@ static enum cb_status load(struct cb_operator **op, struct tuner *tuner, struct 
 /* Packs, loads, times, frees. */
 static enum cb_status time_attempt(struct tuner *tuner, struct attempt *attempt, struct cb_diag *diag) {
   struct cb_operator *op = NULL;
+  struct cb_image image = {0};
   const double start = cb_seconds();
-  enum cb_status s = load(&op, tuner, attempt, diag);
+  enum cb_status s = load(&op, &image, tuner, attempt, diag);
   const double loading = cb_seconds() - start;
   if (!s) s = time_products(tuner, attempt, op, diag);
   cb_operator_free(op);
+  cb_image_release(&image);
   if (loading > tuner->preparing) tuner->preparing = loading;
   if (!s || !is_its_own(s)) return s;
   leave_out(attempt, s, diag->message);
@@ -417,6 +421,112 @@ static enum cb_status climb(struct tuner *tuner, struct cb_diag *diag) {
   return s;
 }
 
+/* ---- what the operator is for, where that is more than products */
+
+/* Of two that are as fast the earlier. */
+static int is_before(const struct attempt *one, const struct attempt *other) {
+  const int64_t ns = one->variant.measured_ns, than = other->variant.measured_ns;
+  return ns != than ? ns < than : one < other;
+}
+
+/* The fastest of its recipe, by products. */
+static int leads_its_recipe(const struct tuner *tuner, const struct attempt *attempt) {
+  for (int i = 0; i < tuner->count; i++) {
+    const struct attempt *other = &tuner->attempts[i];
+    if (!strcmp(other->variant.recipe, attempt->variant.recipe) && other->variant.measured_ns &&
+        is_before(other, attempt))
+      return 0;
+  }
+  return attempt->variant.measured_ns > 0;
+}
+
+/* The fastest of those that come behind `before`; NULL: there is none. */
+static struct attempt *next_leader(struct tuner *tuner, const struct attempt *before) {
+  struct attempt *found = NULL;
+  for (int i = 0; i < tuner->count; i++) {
+    struct attempt *attempt = &tuner->attempts[i];
+    if (leads_its_recipe(tuner, attempt) && (!before || is_before(before, attempt)) &&
+        (!found || is_before(attempt, found)))
+      found = attempt;
+  }
+  return found;
+}
+
+/* The recipe's own plan, where the leader is a neighbour of it: planned for what the operator is for, it may be the
+ * faster one there. NULL: the leader is it. */
+static struct attempt *own_plan(struct tuner *tuner, const struct attempt *leads) {
+  for (int i = 0; i < tuner->count; i++) {
+    struct attempt *attempt = &tuner->attempts[i];
+    if (attempt != leads && !*attempt->variant.settings && attempt->variant.measured_ns &&
+        !strcmp(attempt->variant.recipe, leads->variant.recipe))
+      return attempt;
+  }
+  return NULL;
+}
+
+/* Plan, text and binary of an attempt that was dropped, or only planned. */
+static enum cb_status make_again(struct tuner *tuner, struct attempt *attempt, struct cb_diag *diag) {
+  const struct cb_tune_request *request = tuner->request;
+  struct cb_options options = *request->options;
+  enum cb_status s = CB_OK;
+  if (attempt->made.compiled.cubin) return CB_OK;
+  cb_made_release(&attempt->made);
+  options.tune = CB_TUNE_MODEL;
+  s = cb_variant_apply(&options, &attempt->variant, diag);
+  if (!s)
+    s = cb_plan_build(&attempt->made.plan, &attempt->made.assignment, request->csr, &request->device->target, &options,
+                      diag);
+  if (!s) s = cb_make_text(&attempt->made, &tuner->make, diag);
+  return s ? s : cb_make_binary(&attempt->made, &tuner->make, diag);
+}
+
+static enum cb_status time_whole(struct tuner *tuner, struct attempt *attempt, struct cb_diag *diag) {
+  struct cb_operator *op = NULL;
+  struct cb_image image = {0};
+  double us = 0;
+  enum cb_status s = make_again(tuner, attempt, diag);
+  if (!s) s = load(&op, &image, tuner, attempt, diag);
+  const struct cb_tune_whole whole = {&image, op, tuner->ones, tuner->x, tuner->y, tuner->stream};
+  if (!s) s = tuner->request->time_whole(tuner->request->user, &us, &whole, diag);
+  cb_operator_free(op);
+  cb_image_release(&image);
+  if (!s) attempt->variant.whole_ns = (int64_t)(1e3 * us + 0.5);
+  if (!s || !is_its_own(s)) return s;
+  note_reason(attempt, diag->message);
+  diag->message[0] = 0;
+  return CB_OK;
+}
+
+static int best_whole(const struct tuner *tuner) {
+  int best = -1;
+  for (int i = 0; i < tuner->count; i++) {
+    const int64_t ns = tuner->attempts[i].variant.whole_ns;
+    if (ns && (best < 0 || ns < tuner->attempts[best].variant.whole_ns)) best = i;
+  }
+  return best;
+}
+
+/* Where none can be timed, the fastest by products is there still. */
+static enum cb_status race_wholes(struct tuner *tuner, struct cb_diag *diag) {
+  enum { LEADERS = 3 };
+  struct attempt *runners[2 * LEADERS];
+  int count = 0;
+  enum cb_status s = CB_OK;
+  for (struct attempt *leads = NULL; count < LEADERS && (leads = next_leader(tuner, leads));) runners[count++] = leads;
+  for (int i = 0, leaders = count; i < leaders; i++) {
+    struct attempt *own = own_plan(tuner, runners[i]);
+    if (own) runners[count++] = own;
+  }
+  for (int i = 0; i < count && !s; i++) {
+    s = time_whole(tuner, runners[i], diag);
+    const int best = best_whole(tuner);
+    for (int k = 0; k < tuner->count && best >= 0; k++)
+      if (k != best && (tuner->attempts[k].variant.whole_ns || k == fastest(tuner)))
+        cb_made_release(&tuner->attempts[k].made);
+  }
+  return s;
+}
+
 /* ---- the GPU's part */
 
 /* x as products usually have it: numbers, none of them special. y of zeros. */
@@ -435,18 +545,39 @@ static enum cb_status make_vectors(struct tuner *tuner, struct cb_diag *diag) {
   if (!s) s = cb_device_alloc(device, &tuner->y, y_bytes, "y", diag);
   if (!s) s = cb_device_upload(device, tuner->x, x, x_bytes, "x", diag);
   if (!s) s = cb_device_fill(device, tuner->y, 0, y_bytes, diag);
+  for (int64_t i = 0; i < plan->cols; i++) cb_real_set(x, plan->vector_type, i, 1);
+  if (!s && tuner->request->time_whole) {
+    s = cb_device_alloc(device, &tuner->ones, x_bytes, "ones", diag);
+    if (!s) s = cb_device_upload(device, tuner->ones, x, x_bytes, "ones", diag);
+  }
   cb_free(x);
   return s;
+}
+
+/* A symmetric matrix's are a system that solvers have work with. */
+static void make_system(double *values, const struct cb_csr *csr) {
+#pragma omp parallel for schedule(static)
+  for (int64_t row = 0; row < csr->rows; row++)
+    for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++) {
+      const int64_t others = cb_csr_row(csr, row + 1) - cb_csr_row(csr, row) - 1;
+      values[k] = csr->col_idx[k] == row ? 1 + 1.001 * (double)others : -1;
+    }
 }
 
 /* Stands in for values that are not on the host. */
 static enum cb_status make_values(struct tuner *tuner, struct cb_diag *diag) {
   const struct cb_csr *csr = tuner->request->csr;
+  const int is_system = tuner->request->time_whole && tuner->request->options->values != CB_VALUES_FIXED &&
+                        cb_csr_numbers(csr) == csr->nnz;
   tuner->values = csr->values;
-  if (csr->values) return CB_OK;
+  if (csr->values && !is_system) return CB_OK;
   const int64_t numbers = cb_csr_numbers(csr);
   tuner->values = tuner->own_values = cb_alloc((size_t)numbers, sizeof *tuner->own_values);
   if (!tuner->own_values) return cb_fail_memory(diag, "values", (unsigned long long)numbers * 8);
+  if (is_system) {
+    make_system(tuner->own_values, csr);
+    return CB_OK;
+  }
 #pragma omp parallel for schedule(static)
   for (int64_t k = 0; k < numbers; k++) tuner->own_values[k] = 1 + 0.25 * cb_selftest_x((uint64_t)k);
   return CB_OK;
@@ -467,6 +598,7 @@ static void close_gpu(struct tuner *tuner) {
   const struct cb_device *device = tuner->request->device;
   cb_device_free(device, tuner->x);
   cb_device_free(device, tuner->y);
+  cb_device_free(device, tuner->ones);
   cb_timer_close(&tuner->timer);
   if (tuner->stream) device->driver->call.stream_destroy(tuner->stream);
 }
@@ -478,6 +610,7 @@ static enum cb_status race(struct tuner *tuner, struct cb_diag *diag) {
   s = open_gpu(tuner, diag);
   if (!s) s = run_round(tuner, 0, diag);
   if (!s) s = climb(tuner, diag);
+  if (!s && tuner->request->time_whole) s = race_wholes(tuner, diag);
   close_gpu(tuner);
   cb_device_leave(tuner->request->device);
   return s;
@@ -485,9 +618,10 @@ static enum cb_status race(struct tuner *tuner, struct cb_diag *diag) {
 
 /* ---- the whole */
 
-/* The fastest; if none was timed, the first without an error, which is the cost model's choice. -1: none. */
+/* The fastest in what the operator is for; if none was timed, the first without an error, which is the cost model's
+ * choice. -1: none. */
 static int winner_of(const struct tuner *tuner) {
-  const int winner = fastest(tuner);
+  const int whole = best_whole(tuner), winner = whole >= 0 ? whole : fastest(tuner);
   for (int i = 0; i < tuner->count && winner < 0; i++)
     if (tuner->attempts[i].made.plan) return i;
   return winner;

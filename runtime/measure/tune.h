@@ -10,6 +10,10 @@
  * twice the lanes, two items more and less, as long as one is faster. Every variant is compiled in a thread of its
  * own, then loaded and timed alone.
  *
+ * What is fastest in products need not be in solutions. Where the caller times these (`time_whole`), the fastest
+ * variant of each recipe by products takes part, three at most, and beside it the recipe's own plan, which options may
+ * have made for solutions.
+ *
  * A variant that cannot be compiled or loaded, for want of memory too, is left out and says why. Time is bounded by
  * `expected_products`: what they could save, if a variant took half of its prediction, must exceed what timing it
  * costs.
@@ -25,6 +29,8 @@
 #include "runtime/cuda/driver.h"
 #include "runtime/cuda/make.h"
 #include "runtime/cuda/nvrtc.h"
+#include "runtime/operator/image.h"
+#include "runtime/operator/operator.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -37,6 +43,7 @@ struct cb_variant {
   int64_t predicted_ns;
   int64_t measured_ns; /* of one product; 0: not timed */
   char reason[160];    /* why not; "" otherwise */
+  int64_t whole_ns;    /* of what the request times beside products; 0: not timed */
 };
 
 struct cb_tuning {
@@ -49,6 +56,14 @@ struct cb_tuning {
 enum cb_status cb_variant_apply(struct cb_options *options, const struct cb_variant *variant,
                                 struct cb_diag *diag);
 
+/* An operator that is loaded. */
+struct cb_tune_whole {
+  const struct cb_image *image;
+  struct cb_operator *op;
+  cb_device_ptr ones, b, x;
+  struct CUstream_st *stream;
+};
+
 struct cb_tune_request {
   const struct cb_csr *csr;         /* values may be missing: their numbers take no time */
   const struct cb_options *options; /* recipe auto, or another that neighbours are tried of */
@@ -58,6 +73,12 @@ struct cb_tune_request {
   const char *name;          /* of the matrix, for the text; NULL: the symbol */
   const char *symbol;        /* prefix of the kernels' names; NULL: "cbgen_" and the plan's id */
   int64_t expected_products; /* 0: many */
+  /* What the operator is for, if not products: microseconds of it. `ones`: as many numbers of the vector type as the
+   * matrix has columns, in device memory; b and x: likewise, x to be overwritten. With the device's context current.
+   * Matrices have the given values where these are fixed, else others: -1, and a main diagonal that dominates. A
+   * failure leaves the variant out. NULL: products */
+  enum cb_status (*time_whole)(void *user, double *us, const struct cb_tune_whole *whole, struct cb_diag *diag);
+  void *user;
 };
 
 /* All of it is the caller's: cb_tuned_release. The text is without data. */

@@ -140,7 +140,7 @@ static enum cb_status choose_blocks(struct cb_solver *solver, const struct cb_so
   if (s) return s;
   const int64_t room = (int64_t)each * solver->device->target.multiprocessors;
   const int groups = parts->shape.threads / image->launches[0].threads, wanted = parts->form.blocks;
-  int64_t work = cb_divide_up(image->rows, (int64_t)solver->threads);
+  int64_t work = parts->shape.has_passes ? cb_divide_up(image->rows, (int64_t)solver->threads) : 1;
   for (int i = 0; i < image->launches_count; i++)
     work = cb_larger(work, cb_divide_up(image->launches[i].blocks, (int64_t)groups));
   if (room < 1 || wanted > room)
@@ -151,8 +151,8 @@ static enum cb_status choose_blocks(struct cb_solver *solver, const struct cb_so
   solver->blocks = (unsigned)(wanted ? wanted : cb_divide_up(work, rounds));
   if ((int)solver->blocks >= parts->shape.least_blocks) return CB_OK;
   return cb_fail(diag, CB_ERR_LIMIT,
-                 "vectors in shared memory need %d thread blocks of a solver at once, and the GPU has room for %lld: choose "
-                 "a program form without '+resident'", parts->shape.least_blocks, (long long)room);
+                 "what stays on multiprocessors needs %d thread blocks of a solver at once, and the GPU has room for %lld: "
+                 "choose a program form without '+resident' and '+matrix'", parts->shape.least_blocks, (long long)room);
 }
 
 /* A cluster of more thread blocks than every GPU has room for must be allowed. */

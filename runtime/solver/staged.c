@@ -22,6 +22,8 @@ struct shared {
   struct CUfunc_st *begin, *stages[CB_MOST_STAGES], *condition, *condition_again;
   struct cb_stages_plan plan;
   struct cb_fused *fused[CB_MOST_FUSIONS];
+  struct cb_slabs *slabs; /* of the plan's group */
+  int group;
 };
 
 struct cb_staged {
@@ -35,14 +37,14 @@ struct cb_staged {
   cb_progress progress;
   void *progress_user;
   enum cb_type sum;
-  int blocks;
+  int blocks, most;
   int overlaps; /* kernels, all of which are the library's, may start while those before them are ending, for whose
                  * results they wait themselves */
   int64_t rows, columns;
   size_t element;
   cb_device_ptr memory;
   cb_device_ptr vectors[MOST_VECTORS]; /* the kernels' struct Pointers, the board at its end */
-  cb_device_ptr given, states, outcome;
+  cb_device_ptr given, states, slabs, outcome;
   int given_count, vectors_count;
   struct cb_solver_info info;
 };
@@ -124,7 +126,7 @@ static int64_t own_bytes(const struct cb_staged *staged) {
   return bytes;
 }
 
-/* One allocation: x and own vectors, the board, what is given, the state's structs, the outcome. */
+/* One allocation: x and own vectors, the board, what is given, the state's structs, what slabs need, the outcome. */
 static enum cb_status allocate(struct cb_staged *staged, cb_device_ptr third, struct cb_diag *diag) {
   const struct cb_program *program = staged->program;
   const struct cb_stages_plan *plan = &staged->shared->plan;
@@ -132,7 +134,8 @@ static enum cb_status allocate(struct cb_staged *staged, cb_device_ptr third, st
   const int64_t board = padded(number * plan->sums * staged->blocks), given = padded(plan->given_bytes);
   const int64_t states = padded(plan->states * plan->state_bytes);
   const int64_t basis = basis_bytes(staged), small = padded(number * plan->small);
-  const int64_t bytes = own_bytes(staged) + basis + small + board + given + states + ALIGN;
+  const int64_t slabs = padded(cb_slabs_bytes(staged->shared->slabs));
+  const int64_t bytes = own_bytes(staged) + basis + small + board + given + states + slabs + ALIGN;
   enum cb_status s = cb_device_alloc(staged->device, &staged->memory, (size_t)bytes, "a solver's vectors", diag);
   if (!s) s = cb_device_fill(staged->device, staged->memory, 0, (size_t)bytes, diag);
   if (s) return s;
@@ -157,7 +160,8 @@ static enum cb_status allocate(struct cb_staged *staged, cb_device_ptr third, st
   staged->vectors_count = count;
   staged->given = at + (cb_device_ptr)board;
   staged->states = staged->given + (cb_device_ptr)given;
-  staged->outcome = staged->states + (cb_device_ptr)states;
+  staged->slabs = staged->states + (cb_device_ptr)states;
+  staged->outcome = staged->slabs + (cb_device_ptr)slabs;
   staged->info.device_bytes = bytes;
   return CB_OK;
 }
@@ -226,12 +230,28 @@ static enum cb_status do_fused(const struct cb_staged *staged, int number, struc
   return cb_fused_launch(staged->shared->fused[number], &call, stream, diag);
 }
 
+/* A whole group by one kernel. */
+static enum cb_status do_slabs(const struct cb_staged *staged, struct CUstream_st *stream, struct cb_diag *diag) {
+  const struct cb_stages_plan *plan = &staged->shared->plan;
+  const struct cb_act *acts = &plan->acts[plan->groups[staged->shared->group].first];
+  const struct cb_slabs_call call = {.vectors = staged->vectors,
+                                     .given = staged->given,
+                                     .state = state_at(staged, acts[1].from),
+                                     .own = staged->slabs};
+  return cb_slabs_launch(staged->shared->slabs, &call, stream, diag);
+}
+
 static enum cb_status do_acts(const struct cb_staged *staged, int first, int count, struct CUstream_st *stream,
                               struct cb_diag *diag) {
   const struct cb_stages_plan *plan = &staged->shared->plan;
   enum cb_status s = CB_OK;
   for (int i = first, group = 0, times = 1; i < first + count && !s; i++) {
     while (group < plan->groups_count && plan->groups[group].first + plan->groups[group].count <= i) group++;
+    if (staged->shared->slabs && i == plan->groups[staged->shared->group].first) {
+      s = do_slabs(staged, stream, diag);
+      i += plan->groups[staged->shared->group].count - 1;
+      continue;
+    }
     const int fusion = fusion_at(staged, i);
     s = fusion >= 0 ? do_fused(staged, fusion, stream, diag) : do_act(staged, &plan->acts[i], stream, diag);
     i += fusion >= 0;
@@ -372,11 +392,15 @@ static enum cb_status fill_inner(const struct cb_staged *staged, uint64_t handle
 }
 
 /* How often a turn of the loop executes the body. A turn takes some 5 us, but behind the end of a solution products are
- * executed in vain: cg 7-point 60^3 takes 18.8 us an iteration by turns of one, 16.1, 15.1 and 14.2 by 2, 4 and 8. */
+ * executed in vain: cg 7-point 60^3 takes 18.7 us an iteration by turns of one, 16.6, 15.1 and 14.7 by 2, 4 and 8, and
+ * 7.5 for each body in vain; 160^3 202, 198 and 196 by 1, 2 and 4, and 70. So these numbers are the best of solutions
+ * of about 40 iterations. Where few iterations are allowed, turns are equal. */
 static int bodies_of(const struct cb_staged *staged) {
   const int64_t bytes = cb_operator_info(staged->op)->stored_bytes;
+  const int64_t usual = bytes < 32 << 20 ? 8 : bytes < 128 << 20 ? 4 : bytes < 512 << 20 ? 2 : 1;
   if (!staged->shared->plan.may_repeat) return 1;
-  return bytes < 32 << 20 ? 8 : bytes < 128 << 20 ? 4 : bytes < 512 << 20 ? 2 : 1;
+  if (!staged->most) return (int)usual;
+  return (int)cb_divide_up((int64_t)staged->most, cb_divide_up((int64_t)staged->most, usual));
 }
 
 static enum cb_status fill_body(const struct cb_staged *staged, uint64_t handle, struct CUstream_st *stream,
@@ -444,6 +468,7 @@ static enum cb_status make(struct cb_staged *staged, const struct cb_staged_part
   staged->progress = parts->progress;
   staged->progress_user = parts->progress_user;
   staged->sum = parts->sum;
+  staged->most = parts->most;
   staged->rows = info->rows;
   staged->columns = info->cols;
   staged->element = cb_type_size(parts->vector);
@@ -471,6 +496,7 @@ enum cb_status cb_staged_load(struct cb_staged **out, const struct cb_staged_par
   if (staged) staged->shared = cb_calloc(1, sizeof *staged->shared);
   if (!staged || !staged->shared) {
     for (int i = 0; i < CB_MOST_FUSIONS; i++) cb_fused_free(parts->fused[i]);
+    cb_slabs_free(parts->slabs);
     cb_free(staged);
     return cb_fail_memory(diag, "a solver", sizeof *staged);
   }
@@ -480,6 +506,9 @@ enum cb_status cb_staged_load(struct cb_staged **out, const struct cb_staged_par
     staged->shared->fused[i] = parts->fused[i];
     if (parts->fused[i]) cb_fused_registers(parts->fused[i], &staged->info);
   }
+  staged->shared->slabs = parts->slabs;
+  staged->shared->group = parts->group;
+  if (parts->slabs) cb_slabs_registers(parts->slabs, &staged->info);
   const enum cb_status s = make(staged, parts, parts->cubin, diag);
   if (s) cb_staged_free(staged);
   else *out = staged;
@@ -502,6 +531,7 @@ enum cb_status cb_staged_clone(struct cb_staged **out, const struct cb_staged *s
 
 static void unload(const struct cb_driver *driver, struct shared *shared) {
   for (int i = 0; i < CB_MOST_FUSIONS; i++) cb_fused_free(shared->fused[i]);
+  cb_slabs_free(shared->slabs);
   if (shared->module) driver->call.module_unload(shared->module);
   if (shared->condition_module) driver->call.module_unload(shared->condition_module);
 }
@@ -523,6 +553,7 @@ void cb_staged_free(struct cb_staged *staged) {
 
 cb_device_ptr cb_staged_outcome(const struct cb_staged *staged) { return staged->outcome; }
 int cb_staged_is_graph(const struct cb_staged *staged) { return staged->exec != NULL; }
+int cb_staged_has_slabs(const struct cb_staged *staged) { return staged->shared->slabs != NULL; }
 struct cb_solver_info cb_staged_info(const struct cb_staged *staged) { return staged->info; }
 
 /* ---- running */

@@ -9,6 +9,7 @@
 #include "codegen/program/stages.h"
 #include "runtime/operator/operator.h"
 #include "runtime/solver/fused.h"
+#include "runtime/solver/slabs.h"
 #include "runtime/solver/solver.h"
 
 struct cb_staged;
@@ -28,7 +29,10 @@ struct cb_staged_parts {
   const void *cubin;      /* of the plan's text */
   struct cb_fused *fused[CB_MOST_FUSIONS]; /* of the plan's fusions; NULL: product and stage are two. The solver's, even
                                             * if it is not loaded */
+  struct cb_slabs *slabs; /* one kernel for the plan's group `group` (cb_slabs_find), or NULL; likewise */
+  int group;
   enum cb_type vector, sum;
+  int most;               /* iterations; 0: not known */
   cb_device_ptr given;    /* the third vector that the program is given, if there is one */
   cb_preconditioner precondition;
   void *user;
@@ -40,7 +44,8 @@ struct cb_staged_parts {
  * preconditioner once, on a stream under capture. CB_ERR_MEMORY, CB_ERR_DEVICE. */
 enum cb_status cb_staged_load(struct cb_staged **staged, const struct cb_staged_parts *parts, struct cb_diag *diag);
 
-/* Another one with the same kernels, and vectors of its own. `given` and the caller's functions of the parts count. */
+/* Another one with the same kernels, and vectors of its own. `given`, the most iterations and the caller's functions of
+ * the parts count. */
 enum cb_status cb_staged_clone(struct cb_staged **clone, const struct cb_staged *staged,
                                const struct cb_staged_parts *parts, struct cb_diag *diag);
 void cb_staged_free(struct cb_staged *staged); /* NULL is accepted */
@@ -53,6 +58,7 @@ enum cb_status cb_staged_run(struct cb_staged *staged, const struct cb_solve *so
 
 cb_device_ptr cb_staged_outcome(const struct cb_staged *staged);
 int cb_staged_is_graph(const struct cb_staged *staged); /* or a loop on the host */
+int cb_staged_has_slabs(const struct cb_staged *staged);
 struct cb_solver_info cb_staged_info(const struct cb_staged *staged);
 
 #endif

@@ -30,6 +30,7 @@
 #include <string.h>
 
 enum { WARPS = 8, LANES = CB_LANES, MOST_BATCH = 8, SMALL_BATCH = 4, LARGE_BATCH = 6, LEAST_SEGMENT = 64 };
+enum { PARALLEL_WINDOWS = CB_PARALLEL_LEAST / CB_WINDOW };
 
 struct state {
   struct cb_arena arena;
@@ -230,7 +231,7 @@ static int alloc_slices(struct state *state, int64_t segments, struct extent all
 static void count_windows(struct state *state, const int32_t *sorted, int64_t segments, int64_t windows,
                           struct extent *at) {
   at[0] = (struct extent){segments, segments};
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (windows > PARALLEL_WINDOWS)
   for (int64_t window = 0; window < windows; window++) walk_window(state, sorted, window, &at[window + 1]);
   for (int64_t window = 0; window < windows; window++) {
     at[window + 1].slices += at[window].slices;
@@ -239,7 +240,7 @@ static void count_windows(struct state *state, const int32_t *sorted, int64_t se
 }
 
 static void fill_windows(struct state *state, const int32_t *sorted, int64_t windows, const struct extent *at) {
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (windows > PARALLEL_WINDOWS)
   for (int64_t window = 0; window < windows; window++) {
     struct extent mine = at[window];
     walk_window(state, sorted, window, &mine);
@@ -501,9 +502,10 @@ static struct cb_ends *ends_of_segments(const struct state *state) {
 
 /* What a slice's columns span: first > last where it has none. */
 static struct cb_ends slice_ends(const struct state *state, int64_t slice, const struct cb_ends *of_segments) {
+  const int64_t first = slice_first(state, slice), end = first + slice_local_rows(state, slice);
   struct cb_ends all = {INT64_MAX, -1};
-  for (int64_t i = 0; i < slice_local_rows(state, slice); i++) {
-    const struct local_row local = local_row_at(state, slice_first(state, slice) + i);
+  for (int64_t number = first; number < end; number++) {
+    const struct local_row local = local_row_at(state, number);
     if (!local.length) continue;
     const struct cb_ends ends = slice < state->split_slices ? of_segments[slice] : cb_row_ends(state->csr, local.row);
     all.first = cb_smaller(all.first, ends.first);
@@ -638,11 +640,16 @@ static void build_batches(struct cb_region_builder *builder, const struct state 
 }
 
 /* One text for all orders, lengths and ends of rows. Batches are of 2, 4, 6 or 8 steps, whose registers are those of
- * the batches that they stand for. */
+ * the batches that they stand for. But 40 registers do not hold the loads of six steps in double precision: the last
+ * ones wait for the first, which slices feel that are one batch, those of many lanes. They hold those of five. Where
+ * lanes are by slice, 64 hold those of eight. */
 static void build_family(struct cb_region_builder *builder, const struct state *state) {
   const int64_t batch = choose_batch(state);
-  cb_region_family_structure(builder, "kBatch", cb_round_up(batch, 2),
+  const int is_double = builder->sum_type == CB_F64;
+  const int is_five = is_double && batch == 5 && !state->varied && state->lanes >= LANES / 2;
+  cb_region_family_structure(builder, "kBatch", is_five ? batch : cb_round_up(batch, 2),
                              "family: steps whose loads are in flight together");
+  if (is_double && state->varied && batch > LARGE_BATCH) builder->region.family.blocks_per_sm = 4;
   cb_region_family_with(builder, "more");
   cb_region_family_with(builder, "guarded");
   cb_region_family_with(builder, "sorted");

@@ -2,6 +2,8 @@
 /* The built-in programs by name. */
 #include "codegen/program/methods/methods.h"
 
+#include "base/integers.h"
+
 #include <stddef.h>
 #include <string.h>
 
@@ -45,3 +47,5 @@ int cb_program_count(const char *const *names) {
 const char *cb_program_name(int number) {
   return number >= 0 && number < METHODS ? methods[number].programs->name : NULL;
 }
+
+int64_t cb_program_stride(int64_t rows) { return cb_round_up(rows, 32); }

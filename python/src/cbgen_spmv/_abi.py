@@ -143,6 +143,7 @@ class Request(Structure):
         ("device_scalars", c_int),
         ("split", c_int),
         ("conjugate", c_int),
+        ("solver", c_char_p),
     ]
 
 
@@ -280,6 +281,7 @@ class LpOptions(Structure):
         ("column_scales", c_void_p),
         ("result", POINTER(LpResult)),
         ("certificate_tolerance", c_double),
+        ("matrix", POINTER(Csr)),
     ]
 
 

@@ -13,8 +13,8 @@ import numpy
 from . import _abi
 from ._arrays import common_stream, library_of, stream_handle
 from ._library import LIBRARY, check
-from ._matrix import view_matrix
-from ._operator import Operator, compile
+from ._matrix import Views, view_matrix
+from ._operator import PROGRAM_LOSS, Operator, compile
 
 
 class LinearResult(NamedTuple):
@@ -57,14 +57,15 @@ class LinearSolver:
     """Linear programs with one matrix. Its kernels and scales are made once, at the first solution; later ones, and those
     of other threads and streams at the same time, have vectors of their own and nothing to make.
 
-    A: a cbgen.Operator, whose transpose is compiled when first asked for, or a matrix, which is compiled first. Vectors
-        of float64 or float32.
+    A: a cbgen.Operator, whose transpose is compiled when first asked for, or a matrix, which is compiled first with
+        program_loss=500. Vectors of float64 or float32. Of an operator of specialise="now" that keeps its matrix, in CSR
+        and host memory, iterations have the matrix in the GPU's shared memory, if there is room for it.
     scale: rows and columns are scaled first (cbgen_lp_scales), which most programs need; of an operator that keeps its
         matrix, in CSR. New values of the operator keep the scales that there are.
     """
 
     def __init__(self, A: Any, *, scale: bool = True) -> None:
-        self.operator = A if isinstance(A, Operator) else compile(A)
+        self.operator = A if isinstance(A, Operator) else compile(A, program_loss=PROGRAM_LOSS)
         self._stack, self._lock, self._scale = ExitStack(), threading.Lock(), scale
         self._scales: Tuple[Optional[int], Optional[int]] = (None, None)
         self._first: Optional[ctypes.c_void_p] = None
@@ -133,6 +134,9 @@ class LinearSolver:
                 self._scales = scales_of(self.operator, self._stack)
             options.row_scales, options.column_scales = self._scales
             if self._first is None:
+                views = matrix_of(self.operator)
+                csr = views and views.csr("matrix")
+                options.matrix = ctypes.pointer(csr) if csr else None
                 handles.check(LIBRARY.cbgen_lp_create(handles.first, self.operator.T._handles.first, byref(options),
                                                       byref(lp)))
                 self._stack.callback(LIBRARY.cbgen_lp_free, lp)
@@ -151,6 +155,17 @@ def room(gpu: Any, nbytes: int, stack: ExitStack) -> int:
         address = gpu.alloc(nbytes)
         stack.callback(gpu.give_back, address)
     return int(address)
+
+
+def matrix_of(operator: Operator) -> Optional[Views]:
+    """What iterations may have in shared memory; it is compiled for, as the operator's own kernels are where that is asked
+    for. None: nothing."""
+    origin = operator._origin
+    if (origin.matrix is None or origin.matrix.format != _abi.Format.CSR or origin.renewed or operator._transposed or
+            origin.specialise != _abi.Specialise.NOW):
+        return None
+    views = view_matrix(origin.matrix)
+    return views if views.device is None else None
 
 
 def scales_of(operator: Operator, stack: ExitStack) -> Tuple[int, int]:

@@ -37,6 +37,7 @@ SYMMETRIC = {None: _abi.Symmetry.SYMMETRY_OPTION, True: _abi.Symmetry.SYMMETRIC,
              "hermitian": _abi.Symmetry.HERMITIAN, False: _abi.Symmetry.UNSYMMETRIC}
 SPECIALISE = {each.name.lower(): each for each in _abi.Specialise}
 REORDER = {each.name.lower(): each for each in _abi.Reorder}
+PROGRAM_LOSS = 500  # nanoseconds, of what is compiled for linear programs, as in `cbgen lp`
 Path = Union[str, "os.PathLike[str]"]
 
 
@@ -130,6 +131,7 @@ class Origin:
     reorder: _abi.Reorder = _abi.Reorder.NONE
     symmetric: _abi.Symmetry = _abi.Symmetry.SYMMETRY_OPTION
     split: bool = False
+    solver: Optional[bytes] = None
 
     def operator(self, form: int) -> Optional[Operator]:
         found = self.operators.get(form)
@@ -142,7 +144,7 @@ class Origin:
     def compile(self, form: int, views: Views) -> Operator:
         request = _abi.Request(ctypes.sizeof(_abi.Request), self.expected_products, self.values, form & TRANSPOSED,
                                self.specialise, None, self.vectors, self.reorder, self.symmetric, split=self.split,
-                               conjugate=form // CONJUGATED)
+                               conjugate=form // CONJUGATED, solver=self.solver)
         device = open_device(self.context.choose_device(views.device))
         (suffix, given), handle = views.given(self.name), ctypes.c_void_p()
         function = getattr(LIBRARY, "cbgen_compile" + suffix)
@@ -667,7 +669,8 @@ def compile(matrix: Any, *, expected_products: int = 0, values: str = "stored", 
             tune: Optional[str] = None, cache: Union[None, str, "os.PathLike[str]"] = None, context: Optional[Context] = None,
             name: str = "matrix", shape: Optional[Tuple[int, int]] = None, stream: Any = None,
             keep_matrix: bool = True, specialise: str = "auto", vectors: int = 1, reorder: str = "none",
-            symmetric: Union[None, bool, str] = None, split: bool = False, conjugate: bool = False) -> Operator:
+            symmetric: Union[None, bool, str] = None, split: bool = False, conjugate: bool = False,
+            program_loss: Optional[int] = None, solver: Optional[str] = None) -> Operator:
     """Looks at a sparse matrix, writes a CUDA kernel for it, compiles it, and gives the operator that multiplies.
 
     matrix: a SciPy or CuPy sparse matrix (CSR, CSC, COO and BSR; other formats are converted), a sparse CSR tensor of
@@ -686,7 +689,7 @@ def compile(matrix: Any, *, expected_products: int = 0, values: str = "stored", 
     device: number of the GPU; None: where the matrix lies, else the current one of this thread, else 0.
     tune: "model", "measure" (compiles and times the best few candidates) or "off".
     cache: directory of kept kernels; "" for none.
-    context: a cbgen.Context instead of device, type, semiring, tune and cache, with more options.
+    context: a cbgen.Context instead of device, type, semiring, tune, cache and program_loss, with more options.
     name: stands in the lines of the log.
     stream: on which a matrix on the GPU is ready; None: the current one of its library.
     keep_matrix: the operator refers to the matrix, so that .T and .rmatvec can be compiled later.
@@ -702,6 +705,11 @@ def compile(matrix: Any, *, expected_products: int = 0, values: str = "stored", 
         `Context({"check-symmetry": "on"})` and `check_symmetry` find values that break the promise.
     split: store each value, a float64, as a float32, its head, and what that lacks of it: nothing is lost, and
         `multiply_heads` reads heads alone. Values are 0 or of a size from 2^-126 to 3.4e38.
+    program_loss: by so many nanoseconds a product may be slower, for an operator that solvers or linear programs are
+        made of, if their vectors find a better place beside it. None: what
+        `solver` asks for, else 0; `linear_program` and LinearSolver have 500 for matrices that they compile.
+    solver: the method of `cbgen.solve` that the operator is for, as "cg": its recipe is chosen for solutions rather than products,
+        and with tune="measure" these are timed.
 
     TypeError, ValueError: what was handed over does not fit. cbgen.Error: see its subclasses.
     """
@@ -721,10 +729,11 @@ def compile(matrix: Any, *, expected_products: int = 0, values: str = "stored", 
                          "it first, with matrix.tocsr()")
     views = view_matrix(taken, None if stream is None else stream_handle(stream))
     used = context_for(context, device, views.device, {"type": type, "semiring": semiring, "tune": tune,
-                                                   "cache": cache})
+                                                   "cache": cache, "program_loss": program_loss})
     origin = Origin(taken if keep_matrix else None, used, name, expected_products, VALUES[values], threading.RLock(),
                     {}, specialise=SPECIALISE[specialise], vectors=min(int(vectors), 1 << 20),
-                    reorder=REORDER[reorder], symmetric=SYMMETRIC[symmetric], split=bool(split))
+                    reorder=REORDER[reorder], symmetric=SYMMETRIC[symmetric], split=bool(split),
+                    solver=None if solver is None else solver.encode())
     return origin.compile(TRANSPOSED * bool(transpose) + CONJUGATED * bool(conjugate), views)
 
 

@@ -113,9 +113,9 @@ def info_of(outcome: _abi.Outcome) -> int:
 def operator_for(A: Any, b: Any, method: str) -> Operator:
     """Of complex numbers where the matrix or b is."""
     if not is_complex(b) or is_complex(A):
-        return compile(A, split=method == "cg-mixed")
+        return compile(A, split=method == "cg-mixed", solver=method)
     narrow = dtype_name(b.dtype) == "complex64" and dtype_name(A.dtype) != "float64"
-    return compile(A, type="c64" if narrow else "c128")
+    return compile(A, type="c64" if narrow else "c128", solver=method)
 
 
 def run(A: Any, b: Any, x0: Any, method: str, options: _abi.SolverOptions, M: Any, stream: Any,

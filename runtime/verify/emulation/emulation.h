@@ -144,6 +144,7 @@ struct Machine {
   Thread *thread; // null: the host part
   Block in_flight[kMaxInFlight];
   unsigned limit;  // of blocks in flight
+  uint64_t waits;  // since the last number was handed on
   int grid_line;   // of the grid_barrier that threads wait at; 0: none do
   bool descending; // the last ready lane of a warp goes first
   List<Warp *> ready;

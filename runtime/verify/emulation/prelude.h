@@ -38,6 +38,8 @@ struct Index {
 uint64_t meet(Meeting meeting, unsigned mask, uint64_t bits, int argument, int width, int line);
 void sync_block(int line);
 extern bool cooperative;  // the launch: all of its thread blocks are there at once
+void await_progress(int line); // others run; it stops where none of them makes any progress
+void note_progress();
 void sync_grid(int line, bool seen = true); // `seen`: what any has stored before, all see
 void read_vector(const void *p, int line);
 void write_vector(const void *p, int line);
@@ -279,6 +281,32 @@ inline void store_l2(T *p, T value, int line = __builtin_LINE()) {
   volatile T before = *p;  // lets the sanitizer see p: the emulator itself is not sanitized
   (void)before;
   emulated::write_l2(p, sizeof value, &value);
+}
+/* A number that carries its own message: it needs no fence. Who awaits it lets others run until it is there. */
+template <class T>
+inline void hand_on(T *place, typename Same<T>::type number, uint32_t bit, int line = __builtin_LINE()) {
+  emulated::events++;
+  if ((uintptr_t)place % sizeof(T)) emulated::misaligned(place, sizeof(T), line);
+  unsigned char bytes[sizeof(T)];
+  __builtin_memcpy(bytes, &number, sizeof(T));
+  bytes[0] = (unsigned char)((bytes[0] & ~1u) | bit);
+  __builtin_memcpy(&number, bytes, sizeof(T));
+  *(volatile T *)place = number;
+  emulated::note_progress();
+}
+template <class T, int n>
+inline void await_entries(T (&found)[n], const T *from, const int (&at)[n], uint32_t bit, int line = __builtin_LINE()) {
+  for (int i = 0; i < n; i++)
+    for (found[i] = 0; at[i] >= 0;) {
+      unsigned char bytes[sizeof(T)];
+      found[i] = *(const volatile T *)(from + at[i]);
+      __builtin_memcpy(bytes, &found[i], sizeof(T));
+      const uint32_t last = bytes[0] & 1;
+      bytes[0] = (unsigned char)(bytes[0] & ~1u);
+      __builtin_memcpy(&found[i], bytes, sizeof(T));
+      if (last == bit) break;
+      emulated::await_progress(line);
+    }
 }
 /* Stores of others are ordered where that is asked for, and only there. */
 template <int warps, bool seen, int n, class T, int most>

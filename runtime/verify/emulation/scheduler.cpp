@@ -66,13 +66,16 @@ static void enter(Warp &warp, unsigned lane) {
   emulated::waited = machine.thread->waited;
 }
 
-// Switches from `from` to a ready lane of `warp`.
-static void resume(Fiber &from, Warp &warp) {
-  const int last = 31 - __builtin_clz(warp.ready);
-  const unsigned lane = (unsigned)(machine.descending ? last : __builtin_ctz(warp.ready));
+static void resume_lane(Fiber &from, Warp &warp, unsigned lane) {
   set_running(warp, lane);
   enter(warp, lane);
   if (&machine.thread->fiber != &from) fiber_switch(from, machine.thread->fiber);
+}
+
+// Switches from `from` to a ready lane of `warp`.
+static void resume(Fiber &from, Warp &warp) {
+  const int last = 31 - __builtin_clz(warp.ready);
+  resume_lane(from, warp, (unsigned)(machine.descending ? last : __builtin_ctz(warp.ready)));
 }
 
 static bool same_meeting(const Thread &a, const Thread &b) {
@@ -148,6 +151,24 @@ static void maybe_yield(unsigned odds) {
 
 void let_others_run() {
   if (machine.thread) maybe_yield(2);
+}
+
+void emulated::note_progress() { machine.waits = 0; }
+
+void emulated::await_progress(int line) {
+  enum { MOST = 1 << 24 };
+  if (++machine.waits > MOST) stop(EMULATION_DEADLOCK, "line %d awaits a number that nobody hands on", line);
+  // Each lane of the warp that can run gets its turn, then another warp.
+  Warp &warp = *machine.warp;
+  Fiber &self = machine.thread->fiber;
+  const unsigned lane = lane_of(*machine.thread), behind = lane == 31 ? 0 : warp.ready >> (lane + 1);
+  set_ready(warp, 1u << lane);
+  if (behind) {
+    resume_lane(self, warp, lane + 1 + (unsigned)__builtin_ctz(behind));
+    return;
+  }
+  Warp &other = *machine.ready.items[draw() % machine.ready.count];
+  resume_lane(self, other, (unsigned)__builtin_ctz(other.ready));
 }
 
 // ---- kernels before this one
