@@ -210,6 +210,8 @@ struct cb_region {
   int takes_vectors;  /* its text takes sums of several vectors (plan/vectors.c) */
   int most_lanes;     /* then: lanes that work on a row at most, while all else of a thread is its own; 0: threads
                        * cannot share vectors, since more of a thread block works together */
+  int carries_parts;  /* then: carry slots have a place for each thread that shares vectors, and a second launch adds
+                       * them up */
   int thread_rows;    /* then: rows whose sums a thread has at a time; 0: one */
   int dealt;          /* then: of so many thread blocks, neighbours by their rows, each multiprocessor has all, one
                        * after the other as far as GPUs deal them out in order; 0: they go to as many multiprocessors */
@@ -364,7 +366,7 @@ static inline int cb_share_blocks(const struct cb_vector_share *share) {
 static inline int cb_share_numbers(const struct cb_vector_share shares[CB_VECTOR_KERNELS]) {
   int most = 1;
   for (int i = 0; i < CB_VECTOR_KERNELS; i++) {
-    const int numbers = shares[i].sharing ? cb_share_vectors_of(&shares[i]) : shares[i].each;
+    const int numbers = cb_share_vectors_of(&shares[i]);
     if (numbers > most) most = numbers;
   }
   return most;

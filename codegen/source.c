@@ -535,9 +535,10 @@ static int several_blocks(const struct emitter *emitter, const struct cb_launch 
   if (emitter->share == &emitter->plan->shares[CB_VECTORS_STRIDED]) return 0;
   for (int i = 0; i < launch->regions; i++) {
     const struct cb_region *region = &emitter->plan->regions[launch->first_region + i];
-    const int own = region->several_blocks;
+    const int is_wide = region->finish_blocks && sum_bytes == MOST_BYTES; /* and lacks registers: sell, cut, k = 16 */
+    const int own = is_wide ? region->several_blocks * 2 / 3 : region->several_blocks;
     if (!own || launch->prepares || launch->body || sum_bytes > MOST_BYTES) return 0;
-    if (region->carry_slots && sum_bytes < MOST_BYTES) return 0;
+    if (region->carry_slots && !region->finish_blocks && sum_bytes < MOST_BYTES) return 0;
     if (!fewest || own < fewest) fewest = own;
   }
   return fewest;

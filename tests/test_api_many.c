@@ -185,10 +185,26 @@ static void other_plans_multiply_alike(void **state) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check_eight(cases[i][0], cases[i][1]);
 }
 
+/* Rectangles of rows of a grid: lines that no width divides, threads without a row, planes that are no whole groups,
+ * few rows in the last line. */
+static void rectangles_multiply_alike(void **state) {
+  static const char *const cases[][2] = {
+      {"stencil7,n=12", "recipe=dia dia-stride=12"},
+      {"stencil7,n=20", "recipe=dia dia-stride=20 dia-rows=3"},
+      {"stencil5,n=70", "recipe=dia dia-stride=70 dia-threads=256"},
+      {"road,n=64", "recipe=dia dia-stride=64"},
+      {"diagonals,n=1000,count=6,spread=90,fill=0.8", "recipe=dia dia-stride=44 type=f32"},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check_eight(cases[i][0], cases[i][1]);
+}
+
 /* Long rows in segments, rows without nonzeros, and complex numbers that lanes add up. */
 static void threads_share_vectors_of_any_rows(void **state) {
   static const char *const cases[][2] = {
       {"long_row,rows=90,cols=9000,per_row=4,long_rows=2,long_length=8000", "recipe=sell vector-threads=4"},
+      {"long_row,rows=900,per_row=4,long_rows=3,long_length=850", "recipe=sell sell-cut=on"},
+      {"rmat,scale=9,edge_factor=20", "recipe=sell sell-cut=on type=f32 vector-threads=2"},
       {"long_row,rows=90,cols=4000,per_row=4,long_rows=2,long_length=2000",
        "recipe=merge merge-piece=512 vector-threads=4"},
       {"powerlaw,rows=300,max=250,min=0", "recipe=merge type=c128"},
@@ -368,6 +384,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(every_vector_has_its_own_product, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(other_plans_multiply_alike, open_fake, check_fake),
+      cmocka_unit_test_setup_teardown(rectangles_multiply_alike, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(threads_share_vectors_of_any_rows, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(kept_sums_have_room, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(an_operator_for_one_vector, open_fake, check_fake),

@@ -553,6 +553,35 @@ static void guards_of_a_stride_matter(void **state) {
   check_changes_are_seen(changes, sizeof changes / sizeof *changes, "dia");
 }
 
+/* Of several vectors: lines of a grid, as diagonals tell them, and planes where they are. */
+static void grids_are_cut_into_rectangles(void **state) {
+  static const struct {
+    const char *matrix, *settings, *lines, *planes;
+    int64_t width, of_lines, repeats;
+  } cases[] = {
+      {"stencil7,n=96", "vectors=32", "96", "9216", 16, 16, 2},
+      {"stencil7,n=100", "vectors=32 dia-rows=8", "100", "10000", 12, 21, 8}, /* 45 rectangles, and not 49 */
+      {"road,n=720", "vectors=32 dia-threads=512", "720", "none", 16, 32, 1},
+      {"stencil7,n=96", "vectors=8", "none", "none", 0, 0, 0},                 /* L2 has all of X */
+      {"stencil7,n=40", "vectors=8 dia-stride=40", "40", "1600", 12, 21, 1},   /* asked for */
+      {"stencil7,n=96", "vectors=32 dia-stride=1", "none", "none", 0, 0, 0},
+      {"stencil7,n=95", "vectors=32", "none", "none", 0, 0, 0}, /* lines begin within sectors of values */
+      {"tridiagonal,n=500000", "vectors=32", "none", "none", 0, 0, 0},
+  };
+  (void)state;
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    char settings[100];
+    snprintf(settings, sizeof settings, "recipe=dia %s", cases[c].settings);
+    struct product product = product_of(cases[c].matrix, settings);
+    assert_string_equal(fact(&product, "lines"), cases[c].lines);
+    assert_string_equal(fact(&product, "planes"), cases[c].planes);
+    assert_int_equal(constant(&product, "kWidth", 0), cases[c].width);
+    assert_int_equal(constant(&product, "kLines", 0), cases[c].of_lines);
+    assert_int_equal(constant(&product, "kRepeats", cases[c].width ? 1 : 0), cases[c].repeats);
+    product_release(&product);
+  }
+}
+
 static void strides_survive_threads_and_failures(void **state) {
   static const char settings[] = "recipe=dia values=fixed dia-stride=100";
   (void)state;
@@ -580,6 +609,7 @@ int main(void) {
       cmocka_unit_test(strides_are_chosen_by_structure),
       cmocka_unit_test(cubes_have_nine_chains),
       cmocka_unit_test(guards_of_a_stride_matter),
+      cmocka_unit_test(grids_are_cut_into_rectangles),
       cmocka_unit_test(strides_survive_threads_and_failures),
   };
   return cmocka_run_group_tests_name("dia", tests, NULL, NULL);

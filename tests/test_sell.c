@@ -42,8 +42,25 @@ static int64_t first_local_row(const struct product *product, int64_t slice) {
   return slice * LANES / lanes_of(product, slice);
 }
 
+/* Which of the rows that are cut a place has a segment of; -1: none. */
+static int64_t cut_at(const struct product *product, int64_t place) {
+  const int64_t row = array_number(product, "row_of") >= 0 ? element(product, "row_of", place) : 0;
+  const int64_t segment = row - product->csr->rows - 1;
+  int64_t cut = 0;
+  if (segment < 0) return -1;
+  while (element(product, "first_segment", cut + 1) <= segment) cut++;
+  return cut;
+}
+
+static int is_first_segment(const struct product *product, int64_t place) {
+  const int64_t segment = element(product, "row_of", place) - product->csr->rows - 1;
+  return segment == element(product, "first_segment", cut_at(product, place));
+}
+
 /* The row of a place; the matrix's number of rows where there is none. */
 static int64_t row_at(const struct product *product, int64_t place) {
+  const int64_t cut = cut_at(product, place);
+  if (cut >= 0) return element(product, "cut_row", cut);
   if (array_number(product, "row_of") >= 0) return element(product, "row_of", place);
   return place < product->csr->rows ? place : product->csr->rows;
 }
@@ -88,6 +105,7 @@ static void read_slice(struct reading *reading, int64_t slice) {
     const int64_t row = row_at(product, first + i);
     read_place(reading, slice, i, first + i);
     if (row == product->csr->rows) assert_true(has(product, "row < kRows"));
+    else if (cut_at(product, first + i) >= 0) reading->picture.commits[row] += is_first_segment(product, first + i);
     else if (!is_segment || element(product, "carry_first", element(product, "carry_group", slice)) == slice)
       reading->picture.commits[row]++;
   }
@@ -130,14 +148,15 @@ static const int lengths[][6] = {
 
 static void arrays_describe_the_matrix(void **state) {
   (void)state;
-  static const char *const orders[] = {"sell-sort=off sell-vary=off", "sell-sort=on sell-vary=off", "sell-vary=on", ""};
+  static const char *const orders[] = {"sell-sort=off sell-vary=off", "sell-sort=on sell-vary=off", "sell-vary=on", "",
+                                       "sell-cut=on"};
   struct cb_diag diag = {0};
   for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++)
     for (int lanes = 0; lanes <= 32; lanes = lanes ? 2 * lanes : 1)
-      for (int variant = 0; variant < 12; variant++) {
+      for (int variant = 0; variant < 15; variant++) {
         char settings[128];
         snprintf(settings, sizeof settings, "recipe=sell sell-lanes=%d sell-vector=%d %s %s", lanes,
-                 1 << variant % 3, orders[variant % 4], variant / 4 == 1 ? "bake-limit=0" : "");
+                 1 << variant % 3, orders[variant % 5], variant / 5 == 1 ? "bake-limit=0" : "");
         struct product product =
             product_of_matrix(rows_of_lengths(41, 1031, 1 + 2 * (int64_t)l, lengths[l], 6), settings);
         assert_ok(cb_plan_check(product.plan, &diag));
@@ -218,6 +237,29 @@ static void lanes_occupy_the_gpu(void **state) {
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
     expect_fact(cases[c].matrix, NATURAL, 1, "lanes", cases[c].lanes);
   expect_fact("uniform,n=1024,per_row=64", NATURAL "sell-lanes=16", 1, "lanes", "16");
+}
+
+/* Of several vectors: large, scattered, of rows of many lengths. */
+static void scattered_rows_are_cut(void **state) {
+  (void)state;
+  expect_fact("rmat,scale=12,edge_factor=16", "vectors=8", 1, "cut", "218 592");
+  expect_fact("rmat,scale=12,edge_factor=16", "vectors=16 type=f32", 1, "cut", "218 592");
+  expect_fact("rmat,scale=12,edge_factor=16", "vectors=4", 1, "cut", "none");
+  expect_fact("rmat,scale=12,edge_factor=16", "", 1, "cut", "none");
+  expect_fact("rmat,scale=12,edge_factor=16", "vectors=8", 3, "cut", "none"); /* a third as large for it */
+  expect_fact("rmat,scale=12,edge_factor=4", "vectors=8", 1, "cut", "none");  /* short rows */
+  expect_fact("rmat,scale=12,edge_factor=16", "vectors=8 sell-cut=off", 1, "cut", "none");
+  expect_fact("uniform,n=4096,per_row=20", "vectors=8", 1, "cut", "none"); /* equal lengths */
+}
+
+/* What takes long begins at once. */
+static void long_ones_come_first(void **state) {
+  (void)state;
+  struct product product = sell_of("rmat,scale=13,edge_factor=16", "sell-cut=on");
+  for (int64_t place = 1; place < product.csr->rows; place++)
+    assert_true(element(&product, "local_row_length", place) <= element(&product, "local_row_length", place - 1));
+  check_arrays(&product);
+  product_release(&product);
 }
 
 static void long_rows_are_loaded_in_vectors(void **state) {
@@ -623,6 +665,11 @@ static void verify_sees_what_is_left_out(void **state) {
       {"one_row,cols=9000", "form=ax sell-vary=on", ", end - begin)) return", ", end - begin - 1)) return"},
       {"one_row,cols=9000", "form=ax sell-vary=on", ", end - begin)) return", ", end - begin + 1)) return"},
       {"one_row,cols=9000", "form=ax sell-vary=on", "if (slice < kSegments)", "if (slice < kSegments - 1)"},
+      {"one_row,cols=9000", "form=ax sell-cut=on", "segment += 8", "segment += 9"},
+      {"one_row,cols=9000", "form=ax sell-cut=on", " + thread % 8 : 0", " + thread % 4 : 0"},
+      {"one_row,cols=9000", "form=ax sell-cut=on", "step = 4; step", "step = 2; step"},
+      {"one_row,cols=9000", "form=ax sell-cut=on", "row - kRows - 1), sum", "row - kRows), sum"},
+      {"one_row,cols=9000", "form=ax sell-cut=on", "if (row > kRows)", "if (row > kRows + 1)"},
   };
   (void)state;
   check_changes_are_seen(changes, sizeof changes / sizeof *changes, "sell");
@@ -634,6 +681,8 @@ int main(void) {
       cmocka_unit_test(arrays_describe_random_matrices),
       cmocka_unit_test(what_follows_from_the_place_is_not_stored),
       cmocka_unit_test(lanes_occupy_the_gpu),
+      cmocka_unit_test(scattered_rows_are_cut),
+      cmocka_unit_test(long_ones_come_first),
       cmocka_unit_test(long_rows_are_loaded_in_vectors),
       cmocka_unit_test(a_batch_is_what_slices_have),
       cmocka_unit_test(a_batch_of_uneven_slices_is_their_mean),

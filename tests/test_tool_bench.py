@@ -233,6 +233,14 @@ class Kernels(OnTheFakeGpu):
         self.assertIn("'--candidates' means nothing to 'bench'", self.tool(2, "bench", path, "--candidates"))
         self.assertIn("nope.cu", self.tool(4, "run", self.path("nope.cu")))
 
+    def test_products_may_be_captured(self):
+        for options, launched in ([[], "one by one"], [["--graphs"], "as graphs"]):
+            result = self.bench(*options)
+            self.assertEqual((result["check"]["wrong"], result["protocol"]["launched"]), (0, launched))
+            self.assertGreater(result["time"]["us"], 0)
+        self.assertIn("too old to capture", self.tool(5, "bench", "-q", self.matrix, "--graphs", "--repeat=1", CBGEN_FAKE_SET=
+                                                      "memory=67108864,unrun=1,version=12030"))
+
     def test_a_list_may_have_kernels(self):
         with open(self.path("list"), "w", encoding="utf-8") as file:
             file.write(f"{self.matrix}\n{self.kernel()}\n{self.path('nope.cu')}\n")

@@ -272,6 +272,12 @@ static enum cb_status set_candidates(struct cb_call *call, const char *value, st
   return CB_OK;
 }
 
+static enum cb_status set_graphs(struct cb_call *call, const char *value, struct cb_diag *diag) {
+  (void)value, (void)diag;
+  call->graphs = 1;
+  return CB_OK;
+}
+
 static enum cb_status set_no_baselines(struct cb_call *call, const char *value, struct cb_diag *diag) {
   (void)value, (void)diag;
   call->no_baselines = 1;
@@ -357,6 +363,7 @@ static const struct flag flag_table[] = {
      set_emulate},
     {"candidates", 0, NULL, CB_TAKES_BENCH, "time every recipe, not only the one chosen", set_candidates},
     {"no-baselines", 0, NULL, CB_TAKES_BENCH, "leave cuSPARSE out", set_no_baselines},
+    {"graphs", 0, NULL, CB_TAKES_BENCH, "time captured products, without the host's pace", set_graphs},
     {"baseline", 0, "LIB.so", CB_TAKES_BENCH, "one more baseline, a plug-in (cbgen_baseline.h); repeatable", set_baseline},
     {"sweep", 0, "OPTION=V,W,…", CB_TAKES_SWEEP, "an option of the analysis at each of these values", set_sweep},
     {"reorder", 0, "symmetric|unsymmetric", CB_TAKES_SWEEP, "look at the matrix in the order that operators may have (none)",

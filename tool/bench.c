@@ -99,6 +99,7 @@ static enum cb_status run_bench(const struct cb_call *call, struct cb_diag *diag
   settings.device = (int)call->device;
   if (call->repeat) settings.batches = (int)call->repeat;
   settings.candidates = call->candidates;
+  settings.graphs = call->graphs;
   settings.baselines = !call->no_baselines && !call->sweep.count && !cb_is_kernel_file(call->file);
   settings.ceilings = !call->sweep.count;
   settings.plugins = call->plugins;

@@ -63,7 +63,7 @@ struct cb_call {
   int arches_count;
   enum cb_embed embed;
   int selftest, json, verbose, quiet, help;
-  int candidates, no_baselines; /* bench: time every recipe; leave cuSPARSE out */
+  int candidates, no_baselines, graphs; /* bench: time every recipe; leave cuSPARSE out; capture batches */
   struct cb_sweep sweep;
   enum cb_reorder reorder; /* the matrix is looked at in another order */
   const char *plugins[CB_MAX_PLUGINS]; /* bench: files of baselines, see include/cbgen_baseline.h */
@@ -108,7 +108,7 @@ enum cb_takes {
   CB_TAKES_GPU = 64,     /* --device, --repeat */
   CB_TAKES_ARCHES = 128, /* --arch more than once */
   CB_TAKES_NAME = 256,
-  CB_TAKES_BENCH = 512,    /* --candidates, --no-baselines, --baseline */
+  CB_TAKES_BENCH = 512,    /* --candidates, --no-baselines, --graphs, --baseline */
   CB_TAKES_CACHE = 1024,   /* an action instead of a matrix, --limit, --plan, --source; no options of the analysis */
   CB_TAKES_NOTHING = 2048, /* no matrix, no options of the analysis */
   CB_TAKES_MEASURE = 4096, /* --tune=measure */

@@ -19,7 +19,8 @@ static int most_lanes(const struct cb_plan *plan) {
   int most = 1;
   for (int i = 0; i < plan->regions_count; i++) {
     const struct cb_region *region = &plan->regions[i];
-    if (!region->most_lanes || region->commit >= CB_COMMIT_KEEP || region->carry_slots) return 0;
+    const int carries = region->carry_slots && !region->carries_parts;
+    if (!region->most_lanes || region->commit >= CB_COMMIT_KEEP || carries) return 0;
     if (region->most_lanes > most) most = region->most_lanes;
   }
   return plan->row_sums ? 0 : most;

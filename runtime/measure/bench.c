@@ -63,6 +63,7 @@ enum cb_status cb_bench_open(struct cb_bench **out, const struct cb_bench_settin
   if (!s) open_cusparse(bench);
   if (!s) s = cb_plugins_open(&bench->plugins, settings->plugins, settings->plugins_count, diag);
   if (!s && settings->ceilings) s = cb_ceilings_measure(&bench->ceilings, &bench->timer, bench->nvrtc, diag);
+  bench->timer.in_graphs = settings->graphs;
   if (s)
     cb_bench_close(bench);
   else

@@ -13,7 +13,8 @@
  * batch that is not counted. Five repetitions are interleaved over all competitors, so that a drift of the
  * clock meets all alike. The median of the five is reported, with the least and the greatest. Caches are not
  * flushed in between: what fits in L2 is read from L2, as in a solver. x is the seeded vector of the
- * self-test. Every competitor's y is compared with the oracle before anything is timed.
+ * self-test. Every competitor's y is compared with the oracle before anything is timed. With `graphs` a batch is
+ * captured once, and its launch as a graph is timed: small products take the host's pace otherwise.
  */
 #ifndef CBGEN_RUNTIME_MEASURE_BENCH_H
 #define CBGEN_RUNTIME_MEASURE_BENCH_H
@@ -44,6 +45,7 @@ struct cb_bench_settings {
   int launches;    /* products per batch; 0: as the protocol says */
   int baselines;   /* 1: against cuSPARSE, where it is found */
   int ceilings;    /* 1: measure copy, read and launch ceilings when opening */
+  int graphs;      /* 1: batches are graphs */
   int candidates;  /* 1: time every recipe that a search looked at, not only the winner */
   int emulate;     /* 1: cb_run_matrix compares y with the emulation's, bit by bit */
   int debug;       /* 1: for compute-sanitizer: -lineinfo, and an allocation for each array */

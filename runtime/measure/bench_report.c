@@ -57,8 +57,9 @@ static json_t *device_json(const struct cb_bench *bench, int *failed) {
 
 static json_t *protocol_json(const struct cb_bench *bench) {
   const struct cb_bench_settings *settings = &bench->settings;
-  return json_pack("{s:i, s:i, s:s, s:s, s:s}", "repetitions", settings->repetitions, "batches",
-                   settings->batches, "caches", "not flushed: products run back to back", "timed",
+  return json_pack("{s:i, s:i, s:s, s:s, s:s, s:s}", "repetitions", settings->repetitions, "batches", settings->batches,
+                   "launched", settings->graphs ? "as graphs" : "one by one", "caches",
+                   "not flushed: products run back to back", "timed",
                    "alpha 1, beta 0 where the form has them", "x", "seeded as in the self-test");
 }
 

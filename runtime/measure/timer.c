@@ -29,14 +29,55 @@ void cb_timer_close(struct cb_timer *timer) {
   *timer = (struct cb_timer){0};
 }
 
+/* Products of one batch; `exec`: captured, unless it is NULL. */
+struct batch {
+  cb_enqueue *enqueue;
+  void *user;
+  int launches;
+  struct CUgraphExec_st *exec;
+};
+
+static enum cb_status put_products(const struct batch *batch, struct CUstream_st *stream, struct cb_diag *diag) {
+  enum cb_status s = CB_OK;
+  for (int i = 0; i < batch->launches && !s; i++) s = batch->enqueue(batch->user, stream, diag);
+  return s;
+}
+
+static enum cb_status capture_batch(struct batch *batch, const struct cb_timer *timer, struct cb_diag *diag) {
+  const struct cb_driver *driver = timer->device->driver;
+  struct CUgraph_st *graph = NULL, *captured = NULL;
+  if (!cb_driver_has_conditions(driver))
+    return cb_fail(diag, CB_ERR_MISSING, "this driver is too old to capture products in a graph (CUDA 12.4)");
+  enum cb_status s = cb_driver_check(driver, driver->call.graph_create(&graph, 0), diag, "make a graph");
+  if (s) return s;
+  s = cb_driver_check(driver, driver->call.capture_begin(timer->stream, graph, NULL, NULL, 0, CB_CU_CAPTURE_OF_THREAD),
+                      diag, "capture products");
+  if (!s) {
+    s = put_products(batch, timer->stream, diag);
+    const enum cb_status end =
+        cb_driver_check(driver, driver->call.capture_end(timer->stream, &captured), s ? NULL : diag, "capture products");
+    if (!s) s = end;
+  }
+  if (!s)
+    s = cb_driver_check(driver, driver->call.graph_instantiate(&batch->exec, graph, 0), diag, "instantiate a graph");
+  driver->call.graph_destroy(graph);
+  return s;
+}
+
+static enum cb_status put_batch(const struct batch *batch, const struct cb_timer *timer, struct cb_diag *diag) {
+  const struct cb_driver *driver = timer->device->driver;
+  if (!batch->exec) return put_products(batch, timer->stream, diag);
+  return cb_driver_check(driver, driver->call.graph_launch(batch->exec, timer->stream), diag, "launch captured products");
+}
+
 /* Microseconds of one product in one batch. */
-static enum cb_status batch(double *us, struct cb_timer *timer, cb_enqueue *enqueue, void *user, int launches,
-                            struct cb_diag *diag) {
+static enum cb_status time_batch(double *us, const struct cb_timer *timer, const struct batch *batch,
+                                 struct cb_diag *diag) {
   const struct cb_driver *driver = timer->device->driver;
   float milliseconds = 0;
   enum cb_status s = cb_driver_check(driver, driver->call.event_record(timer->start, timer->stream), diag,
                                      "record an event");
-  for (int i = 0; i < launches && !s; i++) s = enqueue(user, timer->stream, diag);
+  if (!s) s = put_batch(batch, timer, diag);
   if (!s)
     s = cb_driver_check(driver, driver->call.event_record(timer->end, timer->stream), diag,
                         "record an event");
@@ -46,7 +87,7 @@ static enum cb_status batch(double *us, struct cb_timer *timer, cb_enqueue *enqu
   if (!s)
     s = cb_driver_check(driver, driver->call.event_elapsed(&milliseconds, timer->start, timer->end), diag,
                         "read the time between events");
-  *us = 1e3 * (double)milliseconds / launches;
+  *us = 1e3 * (double)milliseconds / batch->launches;
   return s;
 }
 
@@ -65,9 +106,10 @@ enum cb_status cb_timer_launches(int *launches, struct cb_timer *timer, cb_enque
                                  struct cb_diag *diag) {
   enum { SHORT = 3, MANY = 100, FEW = 20, LEAST = 2 };
   const double long_us = 100, batch_us = 50e3;
+  const struct batch few = {enqueue, user, SHORT, NULL};
   double us = 0;
-  enum cb_status s = batch(&us, timer, enqueue, user, SHORT, diag);
-  if (!s) s = batch(&us, timer, enqueue, user, SHORT, diag);
+  enum cb_status s = time_batch(&us, timer, &few, diag);
+  if (!s) s = time_batch(&us, timer, &few, diag);
   *launches = us > long_us ? FEW : MANY;
   if (us * *launches > batch_us) *launches = (int)(batch_us / us);
   if (*launches < LEAST) *launches = LEAST;
@@ -77,11 +119,14 @@ enum cb_status cb_timer_launches(int *launches, struct cb_timer *timer, cb_enque
 enum cb_status cb_timer_measure(double *us, struct cb_timer *timer, cb_enqueue *enqueue, void *user,
                                 int launches, int batches, struct cb_diag *diag) {
   enum { MOST = 64 };
+  struct batch batch = {enqueue, user, launches, NULL};
   double times[MOST] = {0};
   if (batches < 1 || batches > MOST)
     return cb_fail(diag, CB_ERR_ARGUMENT, "batches are 1 to %d, not '%d'", MOST, batches);
-  enum cb_status s = batch(&times[0], timer, enqueue, user, launches, diag);
-  for (int i = 0; i < batches && !s; i++) s = batch(&times[i], timer, enqueue, user, launches, diag);
+  enum cb_status s = timer->in_graphs ? capture_batch(&batch, timer, diag) : CB_OK;
+  if (!s) s = time_batch(&times[0], timer, &batch, diag);
+  for (int i = 0; i < batches && !s; i++) s = time_batch(&times[i], timer, &batch, diag);
+  if (batch.exec) timer->device->driver->call.graph_exec_destroy(batch.exec);
   *us = cb_median(times, batches);
   return s;
 }

@@ -2,7 +2,8 @@
 /* Timing on the device: batches of products between two events, and the ceilings that a device sets.
  *
  * A measurement is the median of several batches, after one that is not counted. The number of products in a
- * batch follows from how long one takes, see cb_timer_launches. */
+ * batch follows from how long one takes, see cb_timer_launches. It may be captured and launched as a graph, so that the
+ * host's pace does not count. */
 #ifndef CBGEN_RUNTIME_MEASURE_TIMER_H
 #define CBGEN_RUNTIME_MEASURE_TIMER_H
 
@@ -14,6 +15,7 @@ struct cb_timer {
   const struct cb_device *device;
   struct CUstream_st *stream;
   struct CUevent_st *start, *end;
+  int in_graphs; /* 1: a batch is one launch of a graph that captured its products */
 };
 
 /* The device's context must be current from here on. */

@@ -12,6 +12,8 @@ const struct cb_option cb_sell_options[SELL_OPTIONS] = {
     [SELL_SORT] = {.name = "sell-sort", .words = cb_auto_on_off, .help = "order rows by length within windows"},
     [SELL_VARY] = {.name = "sell-vary", .words = cb_auto_on_off,
                    .help = "lanes per row by slice, long rows in segments"},
+    [SELL_CUT] = {.name = "sell-cut", .words = cb_auto_on_off,
+                  .help = "a lane per row or segment of one, all in order of length"},
 };
 
 static const struct cb_node sell = {.layout = "sell"};

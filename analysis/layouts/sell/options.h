@@ -11,6 +11,7 @@ enum {
   SELL_VECTOR,
   SELL_SORT, /* auto: when it saves a tenth */
   SELL_VARY, /* auto: for skewed matrices */
+  SELL_CUT,  /* auto: for several vectors of large scattered matrices */
   SELL_OPTIONS
 };
 _Static_assert((int)SELL_OPTIONS <= CB_MAX_SETTINGS, "a place for each");

@@ -3,11 +3,15 @@
  * side, so that values and column offsets stream. Columns are offsets from the slice's first column, which the
  * narrowest type holds. After SELL-C-σ (Kreutzer, Hager, Wellein, Fehske, Bishop), with C = 32 lanes.
  *
- * Three degrees, each only where the matrix asks for it:
+ * Four degrees, each only where the matrix asks for it:
  *   natural  rows in order, the same number of lanes for each
  *   sorted   rows ordered by length within windows: fewer empty slots
  *   varied   sorted, lanes per row chosen per slice, and rows of more than `segment` nonzeros cut into segments that a
  *            slice each takes; the last segment to arrive adds up (carry slots)
+ *
+ *   cut      for several vectors of large scattered matrices: a lane per row, and rows of more than `segment` nonzeros
+ *            cut into segments, which are local rows like others. All are in order of length, the longest first, so
+ *            that what takes long begins at once. A second launch adds up the segments' sums
  *
  * A local row is what a group of lanes multiplies: a row, a segment of one, or nothing (padding). Its length is stored,
  * and no lane goes past it: padding is never multiplied, so neither NaN nor Inf in x reaches a row through it.
@@ -25,7 +29,7 @@
 
 #include <string.h>
 
-enum { WARPS = 8, LANES = CB_LANES, MOST_BATCH = 8, SMALL_BATCH = 4, LARGE_BATCH = 6 };
+enum { WARPS = 8, LANES = CB_LANES, MOST_BATCH = 8, SMALL_BATCH = 4, LARGE_BATCH = 6, LEAST_SEGMENT = 64 };
 enum { PARALLEL_WINDOWS = CB_PARALLEL_LEAST / CB_WINDOW };
 
 struct state {
@@ -47,7 +51,12 @@ struct state {
   /* varied, by slice */
   struct cb_slices by_slice;
   int64_t split_slices;    /* the first slices: one segment each */
-  uint32_t *segment_first; /* by split slice: the segment's first nonzero in its row */
+  uint32_t *segment_first; /* by split slice, or cut segment: the segment's first nonzero in its row */
+  /* cut: `row` has, for a segment, how many rows there are, 1, and its number */
+  int cut;
+  int64_t cut_rows, segments;
+  int32_t *cut_row, *first_segment; /* by row that is cut: the row; its first segment, and behind the last */
+  int32_t *segment_row;             /* by segment */
 };
 
 /* What a local row holds: `length` nonzeros of the part from `begin` on, of `row`; padding has none. */
@@ -55,10 +64,18 @@ struct local_row {
   int64_t row, begin, length;
 };
 
+/* Of a row that is cut. */
+static struct local_row segment_at(const struct state *state, int64_t segment) {
+  const int64_t row = state->segment_row[segment], first = state->segment_first[segment];
+  const int64_t left = cb_csr_row_length(state->csr, row) - first;
+  return (struct local_row){row, cb_csr_row(state->csr, row) + first, cb_smaller(left, state->segment)};
+}
+
 static struct local_row local_row_at(const struct state *state, int64_t number) {
   const struct cb_csr *csr = state->csr;
   const int64_t row = state->row ? state->row[number] : cb_smaller(number, csr->rows);
   if (row == csr->rows) return (struct local_row){row, 0, 0};
+  if (row > csr->rows) return segment_at(state, row - csr->rows - 1);
   struct local_row local = {row, cb_csr_row(csr, row), cb_csr_row_length(csr, row)};
   if (number < state->split_slices) { /* split slices hold one local row each */
     local.begin += state->segment_first[number];
@@ -300,6 +317,105 @@ static int try_sorted(struct state *state, const int32_t *sorted, const struct c
   return end_trial(state, &trial, force || slices_ns(&trial, target) < slices_ns(state, target));
 }
 
+/* ---- cut rows: adds the order of rows and segments */
+
+/* Number of segments of all rows before, by row that is cut, and which row each is of. */
+static int number_segments(struct state *state, const int32_t *rows) {
+  int64_t segments = 0;
+  state->first_segment = cb_arena_alloc(&state->arena, (size_t)state->cut_rows + 1, sizeof *state->first_segment);
+  if (!state->first_segment) return 0;
+  for (int64_t i = 0; i < state->cut_rows; i++) {
+    state->first_segment[i] = (int32_t)segments;
+    segments += cb_divide_up(row_length(state, rows[i]), state->segment);
+  }
+  state->first_segment[state->cut_rows] = (int32_t)segments;
+  state->segments = segments;
+  state->segment_row = cb_arena_alloc(&state->arena, (size_t)segments, sizeof *state->segment_row);
+  state->segment_first = cb_arena_alloc(&state->arena, (size_t)segments, sizeof *state->segment_first);
+  if (!state->segment_row || !state->segment_first) return 0;
+  for (int64_t i = 0; i < state->cut_rows; i++)
+    for (int64_t s = state->first_segment[i]; s < state->first_segment[i + 1]; s++) {
+      state->segment_row[s] = rows[i];
+      state->segment_first[s] = (uint32_t)((s - state->first_segment[i]) * state->segment);
+    }
+  return 1;
+}
+
+/* Rows that are not cut, and segments, the longest first. Cut rows are longer than all keys say, and have no place. */
+static int order_cut(struct state *state) {
+  const int64_t rows = state->csr->rows, keys = state->segment + 1, all = rows + state->segments;
+  uint32_t *key = cb_alloc((size_t)all + 1, sizeof *key);
+  state->slices = cb_round_up(cb_divide_up(all - state->cut_rows, LANES), WARPS);
+  state->local_rows = state->slices * LANES;
+  state->row = cb_arena_alloc(&state->arena, (size_t)state->local_rows, sizeof *state->row);
+  if (!key || !state->row) {
+    cb_free(key);
+    return 0;
+  }
+#pragma omp parallel for schedule(static)
+  for (int64_t i = 0; i < all; i++) {
+    const int64_t length = i < rows ? row_length(state, i) : segment_at(state, i - rows).length;
+    key[i] = (uint32_t)(length > state->segment ? keys : state->segment - length);
+  }
+  const int64_t kept = cb_sort_by_key(state->row, key, all, keys);
+  cb_free(key);
+  for (int64_t i = 0; i < kept; i++) state->row[i] += state->row[i] >= rows;
+  for (int64_t i = cb_larger(kept, 0); i < state->local_rows; i++) state->row[i] = (int32_t)rows;
+  return kept >= 0;
+}
+
+static int make_cut(struct state *state) {
+  struct cb_arena scratch = {0};
+  const int32_t *rows = cb_rows_where(&scratch, state->csr->rows, is_split, state, &state->cut_rows);
+  int good = rows && number_segments(state, rows);
+  state->cut_row = good ? cb_arena_alloc(&state->arena, (size_t)state->cut_rows, sizeof *state->cut_row) : NULL;
+  good = good && state->cut_row;
+  if (good) memcpy(state->cut_row, rows, (size_t)state->cut_rows * sizeof *rows);
+  cb_arena_release(&scratch);
+  return good && order_cut(state);
+}
+
+/* Whether rows meet columns of all of the matrix, so that no order of rows is better than another for what L1 and L2
+ * find of X: the mean of what a nonzero's row spans. */
+static int is_scattered(const struct cb_csr *csr) {
+  double span = 0;
+  if (!cb_need_row_ends(csr)) return 0;
+#pragma omp parallel for schedule(static) reduction(+ : span)
+  for (int64_t row = 0; row < csr->rows; row++) {
+    const int64_t length = cb_csr_row_length(csr, row);
+    if (!length) continue;
+    const struct cb_ends ends = cb_row_ends(csr, row);
+    span += (double)length * (double)(ends.last - ends.first);
+  }
+  return span * 2 > (double)csr->nnz * (double)csr->cols;
+}
+
+/* R-MAT 20: eight vectors 186 us, 232 as varied; 16 vectors 299 and 351; four 164 and 141, so not there. The longest
+ * take 64 us, so the matrix has to be large; segments are the longer, the larger it is. */
+static int wants_cut(const struct state *state, const struct cb_region_builder *builder, const int64_t *settings) {
+  enum { ROW_BYTES = 64, MEAN = 8, ROWS_OF_GPU = 2048 };
+  const struct cb_csr *csr = state->csr;
+  const int64_t bytes = builder->options->vectors * (int64_t)cb_type_size(builder->vector_type);
+  if (builder->joins_rows || builder->may_be_joined || builder->own_rows) return 0;
+  if (cb_type_is_complex(builder->sum_type)) return 0;
+  if (csr->rows + csr->nnz / LEAST_SEGMENT >= INT32_MAX / 2) return 0; /* they have numbers */
+  if (settings[SELL_CUT]) return settings[SELL_CUT] == CB_ON;
+  return bytes >= ROW_BYTES && state->varied && csr->nnz >= MEAN * csr->rows &&
+         csr->rows >= (int64_t)ROWS_OF_GPU * builder->target->multiprocessors && is_scattered(csr);
+}
+
+/* Instead of what the state is. */
+static int try_cut(struct state *state, const struct cb_region_builder *builder, const int64_t *settings) {
+  enum { MOST = 256, SHARE = 1 << 16 };
+  struct state trial = {.csr = state->csr, .equal = -1, .sorted = 1, .cut = 1, .lanes = 1, .vector = 1,
+                        .slot_bytes = state->slot_bytes, .segment = LEAST_SEGMENT};
+  if (!wants_cut(state, builder, settings)) return 1;
+  while (trial.segment < MOST && 2 * trial.segment * SHARE <= state->csr->nnz * 3 / 2) trial.segment *= 2;
+  if (!make_cut(&trial)) trial.arena.failed = 1;
+  else count_steps(&trial);
+  return end_trial(state, &trial, settings[SELL_CUT] == CB_ON || trial.cut_rows > 0);
+}
+
 /* Natural, sorted or varied: what is predicted to be fastest, or what the options say. Equal rows need no order. */
 static int cut_slices(struct state *state, const struct cb_region_builder *builder, const int64_t *settings) {
   enum { COLUMN_BYTES = 3 };
@@ -320,6 +436,7 @@ static int cut_slices(struct state *state, const struct cb_region_builder *build
   if (good && sorts) good = try_sorted(state, sorted, builder->target, 0, sort == CB_ON);
   if (good && varies) good = try_sorted(state, sorted, builder->target, 1, vary == CB_ON);
   cb_arena_release(&scratch);
+  if (good) good = try_cut(state, builder, settings);
   return good && !state->arena.failed;
 }
 
@@ -492,6 +609,7 @@ static void build_lanes(struct cb_region_builder *builder, const struct state *s
  * 2 to 8. */
 static int64_t choose_batch(const struct state *state) {
   const int64_t mean = cb_divide_up(state->steps, state->slices);
+  if (state->cut) return SMALL_BATCH;
   if (state->longest <= MOST_BATCH) return cb_larger(state->longest, state->vector);
   const int64_t batch = mean > MOST_BATCH ? MOST_BATCH : mean < 2 ? 2 : mean;
   return cb_round_up(batch, state->vector);
@@ -504,6 +622,7 @@ static void build_facts(struct cb_region_builder *builder, const struct state *s
   else cb_region_fact(builder, "lanes", "%d", state->lanes);
   if (state->vector > 1) cb_region_fact(builder, "vector", "%d", state->vector);
   if (state->sorted) cb_region_fact(builder, "sorted", "yes");
+  if (state->cut) cb_region_fact(builder, "cut", "%lld %lld", (long long)state->cut_rows, (long long)state->segments);
 }
 
 static void build_batches(struct cb_region_builder *builder, const struct state *state) {
@@ -517,7 +636,7 @@ static void build_batches(struct cb_region_builder *builder, const struct state 
    * of two doubles */
   const int is_large = state->varied && batch > LARGE_BATCH && builder->sum_type == CB_F64;
   const int is_wide = cb_region_is_wide(builder);
-  builder->region.blocks_per_sm = batch <= SMALL_BATCH && !is_wide ? 8 : is_large || is_wide ? 5 : 6;
+  builder->region.blocks_per_sm = batch <= SMALL_BATCH && !is_wide && !state->cut ? 8 : is_large || is_wide ? 5 : 6;
 }
 
 /* One text for all orders, lengths and ends of rows. Batches are of 2, 4, 6 or 8 steps, whose registers are those of
@@ -548,6 +667,22 @@ static int several_blocks(const struct cb_region_builder *builder, const struct 
   return builder->sum_type != CB_F64 ? 0 : state->split_slices ? 4 : choose_batch(state) <= SMALL_BATCH ? 6 : 0;
 }
 
+/* Segments' sums, which a second launch adds up, by eight lanes for a row. */
+static void build_cut(struct cb_region_builder *builder, const struct state *state) {
+  enum { LANES_OF_ROW = 8, THREADS = 256 };
+  if (!state->cut_rows) return;
+  cb_region_list(builder, "cut_row", "a row that is cut into segments", state->cut_rows, state->cut_row);
+  cb_region_list(builder, "first_segment", "segments of the rows before; cut rows + 1", state->cut_rows + 1,
+                 state->first_segment);
+  cb_region_size(builder, "kCutRows", state->cut_rows, "plan: rows that are cut into segments");
+  cb_region_section(builder, "cut");
+  builder->region.carry_slots = state->segments;
+  builder->region.carry_width = 1;
+  builder->region.finish_blocks = cb_divide_up(state->cut_rows * LANES_OF_ROW, THREADS);
+  builder->region.most_lanes = LANES_OF_ROW;
+  builder->region.carries_parts = 1;
+}
+
 static void build_region(struct cb_region_builder *builder, struct state *state) {
   build_facts(builder, state);
   cb_region_list(builder, "first_step", "steps before a slice, 32 slots each", state->slices + 1, state->first_step);
@@ -567,9 +702,10 @@ static void build_region(struct cb_region_builder *builder, struct state *state)
   builder->region.block_rows = state->sorted ? 0 : block_rows(state);
   builder->region.row_threads = state->sorted ? 0 : state->lanes;
   builder->region.takes_vectors = 1;
-  builder->region.sharing = CB_SHARING_WARPS;
+  builder->region.sharing = state->cut ? CB_SHARING_LANES : CB_SHARING_WARPS;
   builder->region.several_blocks = several_blocks(builder, state);
   builder->region.most_lanes = state->varied ? LANES : state->lanes;
+  if (state->cut) build_cut(builder, state);
 }
 
 /* Where slices are many and short, what a warp waits for is all that it does: its loads depend on each other, and where
@@ -584,8 +720,10 @@ static int64_t waves_ns(const struct cb_region_builder *builder, const struct st
 static enum cb_status predict(struct cb_region_builder *builder, const struct state *state, struct cb_diag *diag) {
   builder->region.cost.work_ns = waves_ns(builder, state);
   if (state->steps <= state->slices * choose_batch(state)) builder->region.wait_ns = builder->region.cost.work_ns;
-  builder->region.cost.chain_ns = cb_divide_up(state->longest, choose_batch(state)) * CB_COST_BATCH_NS;
-  builder->region.cost.tail_ns = state->split_slices ? CB_COST_CARRY_NS : 0;
+  const int64_t mean = cb_divide_up(state->steps, state->slices);
+  const int64_t chain = state->cut ? mean : state->longest; /* the longest begin first there */
+  builder->region.cost.chain_ns = cb_divide_up(chain, choose_batch(state)) * CB_COST_BATCH_NS;
+  builder->region.cost.tail_ns = state->split_slices || state->cut_rows ? CB_COST_CARRY_NS : 0;
   builder->region.cost.stream_percent = CB_COST_SELL_PERCENT;
   return cb_sectors_predict_by_stretch(builder, state, visit_sectors, sector_stretches, diag);
 }
@@ -602,6 +740,7 @@ static enum cb_status sell_plan(struct cb_region_builder *builder, struct cb_dia
     return cb_fail(diag, CB_ERR_LIMIT, "sliced ELL would pad %lld nonzeros to %lld slots; use another recipe",
                    (long long)csr->nnz, (long long)slots);
   builder->work.units = state->slices;
+  builder->needs_columns |= state->cut && csr->remote; /* the host packs it */
   build_region(builder, state);
   return predict(builder, state, diag);
 }
@@ -615,6 +754,10 @@ static void describe(const void *user, struct cb_pack_lists *lists) {
   const struct state *state = user;
   const int64_t slices = state->slices, varied = state->varied ? slices : 0;
   int log2 = 0;
+  if (state->cut) {
+    *lists = (struct cb_pack_lists){.lists = {{NULL, 1}}}; /* none */
+    return;
+  }
   while (INT64_C(1) << log2 < state->lanes) log2++;
   *lists = (struct cb_pack_lists){
       .numbers = {[SLICES] = slices, [STEPS] = state->steps, [ROWS] = state->csr->rows, [LANES_LOG2] = log2,
