@@ -419,9 +419,9 @@ static void text_comes_back(void **state) {
   struct cb_tuning read;
   const struct cb_tuning tuning = {.count = 3,
                                    .winner = 2,
-                                   .variants = {{"sell", "", 10, 20, ""},
-                                                {"cb", "", 30, 0, "it does not compile"},
-                                                {"merge", "merge-items=5 merge-piece=512", 12, 11, ""}}};
+                                   .variants = {{"sell", "", 10, 20, "", 0},
+                                                {"cb", "", 30, 0, "it does not compile", 0},
+                                                {"merge", "merge-items=5 merge-piece=512", 12, 11, "", 0}}};
   cb_tuning_text(&text, &tuning);
   assert_ok(cb_tuning_parse(&read, text.bytes, text.length, &diag));
   assert_int_equal(read.count, 3);

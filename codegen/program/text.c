@@ -78,7 +78,7 @@ static int is_blended(struct writer *writer, const struct cb_section *section, s
 
 static int has_blend(struct writer *writer, const struct cb_section *section) {
   struct cb_statements *statements;
-  const int has = is_blended(writer, section, &statements, &(struct cb_blend){NULL});
+  const int has = is_blended(writer, section, &statements, &(struct cb_blend){NULL, NULL});
   cb_free(statements);
   return has;
 }
