@@ -88,6 +88,7 @@ static void a_share_is_a_part_of_l2(void **state) {
 
 static void the_option_decides(void **state) {
   (void)state;
+  assert_int_equal(stream_of("fe3,n=9", "recipe=blocks index-limit=4096", INT64_C(1) << 40), CB_STREAM_LEAVES);
   assert_int_equal(stream_of("fe3,n=9", "recipe=blocks stay-in-l2=on", 4096), CB_STREAM_STAYS);
   assert_int_equal(stream_of("fe3,n=9", "recipe=blocks stay-in-l2=off", INT64_C(1) << 40), CB_STREAM_LEAVES);
 }

@@ -39,6 +39,7 @@ static int sixteenths(const struct cb_plan *plan) {
     stored += plan->regions[i].bytes;
     streamed += streamed_bytes(&plan->regions[i]);
   }
+  if (plan->nnz > plan->index_limit) return 0; /* no L2 has room for so many, nor texts a register to spare */
   if (stored + vectors <= l2 * FITS_QUARTERS / 4) return 16;
   if (vectors > l2 / 4 || stored > l2 * MOST_TIMES / 2 || 100 * streamed < PURE_PERCENT * stored) return 0;
   const int64_t share = 16 * (l2 * SHARED_TENTHS / 10) / streamed;
