@@ -11,6 +11,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Returns whether there is a GPU; if not, stderr says why. */
 static inline int bench_open(struct cb_driver **driver, struct cb_device **device) {
@@ -37,6 +38,20 @@ static inline enum cb_status bench_view(cbgen_csr *view, int32_t **row_ptr, cons
   for (int64_t i = 0; i <= csr->rows; i++) (*row_ptr)[i] = (int32_t)cb_csr_row(csr, i);
   *view = (cbgen_csr){.struct_size = sizeof *view, .rows = csr->rows, .cols = csr->cols, .nnz = csr->nnz,
                       .row_ptr = *row_ptr, .col_idx = csr->col_idx, .values = csr->values};
+  return CB_OK;
+}
+
+/* Sets options of the context, "NAME=VALUE" each. */
+static inline enum cb_status bench_set_all(cbgen_context *context, const char *const *settings, int count,
+                                           struct cb_diag *diag) {
+  for (int i = 0; i < count; i++) {
+    char name[40];
+    const char *value = strchr(settings[i], '=');
+    if (!value) return cb_fail(diag, CB_ERR_ARGUMENT, "'%s' is no NAME=VALUE", settings[i]);
+    snprintf(name, sizeof name, "%.*s", (int)(value - settings[i]), settings[i]);
+    const cbgen_status s = cbgen_set(context, name, value + 1);
+    if (s) return cb_fail(diag, (enum cb_status)s, "%s", cbgen_message(context));
+  }
   return CB_OK;
 }
 

@@ -116,24 +116,12 @@ static enum cb_status make_vectors(struct bed *bed) {
   return s;
 }
 
-static enum cb_status set_all(struct bed *bed) {
-  enum cb_status s = CB_OK;
-  for (int i = 0; i < settings_count && !s; i++) {
-    char name[40];
-    const char *value = strchr(settings[i], '=');
-    if (!value) return cb_fail(&bed->diag, CB_ERR_ARGUMENT, "'%s' is no NAME=VALUE", settings[i]);
-    snprintf(name, sizeof name, "%.*s", (int)(value - settings[i]), settings[i]);
-    s = check(bed, cbgen_set(bed->context, name, value + 1), cbgen_message(bed->context));
-  }
-  return s;
-}
-
 static enum cb_status make_operators(struct bed *bed) {
   cbgen_request request = {.struct_size = sizeof request, .specialise = CBGEN_SPECIALISE_NOW};
   enum cb_status s = bench_view(&bed->view, &bed->row_ptr, &bed->csr, &bed->diag);
   if (!s) s = check(bed, cbgen_context_create(&bed->context), "no context");
   if (!s) s = check(bed, cbgen_set(bed->context, "program-loss", "500"), cbgen_message(bed->context));
-  if (!s) s = set_all(bed);
+  if (!s) s = bench_set_all(bed->context, settings, settings_count, &bed->diag);
   if (!s) s = check(bed, cbgen_compile(bed->context, &bed->view, &request, &bed->a), cbgen_message(bed->context));
   request.transpose = 1;
   if (!s) s = check(bed, cbgen_compile(bed->context, &bed->view, &request, &bed->transposed), cbgen_message(bed->context));

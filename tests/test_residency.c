@@ -32,8 +32,7 @@ static int32_t stream_of(const char *matrix, const char *settings, int64_t l2_by
 static int64_t stored_bytes(const char *matrix, const char *settings, int64_t *vectors) {
   struct kernel kernel = {0};
   make_with_l2(&kernel, matrix, settings, INT64_C(1) << 40);
-  int64_t stored = 0;
-  for (int i = 0; i < kernel.plan->regions_count; i++) stored += kernel.plan->regions[i].bytes;
+  const int64_t stored = cb_plan_bytes(kernel.plan);
   *vectors = 3 * (kernel.plan->rows + kernel.plan->cols) * (int64_t)cb_type_size(kernel.plan->vector_type);
   release_kernel(&kernel);
   return stored;

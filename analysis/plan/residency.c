@@ -7,6 +7,7 @@
  * L2. It stays if it is read as all else is. Where it does not fit, all of it would displace itself, x and y; a part
  * that stays is worth something only where vectors are small. */
 #include "analysis/plan/builder.h"
+#include "analysis/plan/cost.h"
 
 /* All is measured on an H200, in products back to back, behind other data, and with passes over four vectors between
  * them (bench/results/README.md, "what stays in L2"). */
@@ -18,27 +19,23 @@ enum {
   PURE_PERCENT = 90   /* of what is stored, which must be read once: the rest stays anyhow */
 };
 
-/* Bytes of the region that its text reads by load_stream. */
-static int64_t streamed_bytes(const struct cb_region *region) {
+/* Bytes of the plan that texts read by load_stream. */
+static int64_t streamed_bytes(const struct cb_plan *plan) {
   int64_t bytes = 0;
-  for (int i = 0; i < region->arrays_count; i++) {
-    const struct cb_array *array = &region->arrays[i];
-    if (array->storage == CB_STORED && (array->streamed || array->role == CB_ROLE_VALUES))
-      bytes += array->count * (int64_t)cb_type_size(array->type);
-  }
+  for (int r = 0; r < plan->regions_count; r++)
+    for (int i = 0; i < plan->regions[r].arrays_count; i++) {
+      const struct cb_array *array = &plan->regions[r].arrays[i];
+      if (array->storage == CB_STORED && (array->streamed || array->role == CB_ROLE_VALUES))
+        bytes += array->count * (int64_t)cb_type_size(array->type);
+    }
   return bytes;
 }
 
 /* Sixteenths of what is read once that stay, from 0 to 16. */
 static int sixteenths(const struct cb_plan *plan) {
   const int64_t l2 = plan->target.l2_bytes;
-  const int64_t vector_bytes = (plan->rows + plan->cols) * (int64_t)cb_type_size(plan->vector_type);
-  const int64_t vectors = VECTORS * plan->vectors * vector_bytes;
-  int64_t stored = 0, streamed = 0;
-  for (int i = 0; i < plan->regions_count; i++) {
-    stored += plan->regions[i].bytes;
-    streamed += streamed_bytes(&plan->regions[i]);
-  }
+  const int64_t vectors = VECTORS * plan->vectors * cb_cost_vector_bytes(plan);
+  const int64_t stored = cb_plan_bytes(plan), streamed = streamed_bytes(plan);
   if (plan->nnz > plan->index_limit) return 0; /* no L2 has room for so many, nor texts a register to spare */
   if (stored + vectors <= l2 * FITS_QUARTERS / 4) return 16;
   if (vectors > l2 / 4 || stored > l2 * MOST_TIMES / 2 || 100 * streamed < PURE_PERCENT * stored) return 0;
