@@ -4,6 +4,7 @@
 #include "tests/support.h"
 
 #include "analysis/choose/choose.h"
+#include "analysis/choose/counting.h"
 #include "analysis/choose/predictor.h"
 #include "analysis/plan/recipe.h"
 
@@ -403,6 +404,61 @@ static void every_number_is_right(void **state) {
   }
 }
 
+/* ---- a matrix whose columns are remote */
+
+static enum cb_status give_starts(void *user, const struct cb_stretch *stretches, int64_t count, int64_t *starts,
+                                  struct cb_diag *diag) {
+  const struct cb_csr *csr = user;
+  (void)diag;
+  for (int64_t i = 0; i < count; i++)
+    for (int64_t k = 0; k < stretches[i].length; k++) *starts++ = cb_csr_row(csr, stretches[i].begin + k);
+  return CB_OK;
+}
+
+static enum cb_status give_short_rows(void *user, const struct cb_stretch *stretches, int64_t count, int32_t *columns,
+                                      struct cb_diag *diag) {
+  const struct cb_csr *csr = user;
+  (void)diag;
+  for (int64_t i = 0; i < count; i++) {
+    const int64_t first = stretches[i].begin, end = first + stretches[i].length;
+    for (int64_t row = 0; row < csr->rows; row++)
+      if (cb_csr_row(csr, row) < end && cb_csr_row(csr, row + 1) > first)
+        assert_true(cb_csr_row_length(csr, row) <= CB_CHOICE_LONG);
+    memcpy(columns, csr->col_idx + first, (size_t)(end - first) * sizeof *columns);
+    columns += end - first;
+  }
+  return CB_OK;
+}
+
+/* Only columns that are looked at are brought: none of a long row; and each row has its own. */
+static void columns_of_long_rows_stay_away(void **state) {
+  struct cb_csr csr = matrix_of("long_row,rows=1500,per_row=3,long_length=1400"), there = csr;
+  const struct cb_remote_columns remote = {.starts = give_starts, .fetch = give_short_rows, .user = &csr};
+  const struct cb_choice_profile profile = profile_of(&csr);
+  struct cb_choice_sample sample;
+  struct cb_diag diag = {0};
+  int64_t long_rows = 0;
+  (void)state;
+  there.remote = &remote;
+  there.col_idx = NULL;
+  assert_ok(cb_choice_sample_open(&sample, &profile, &there, &diag));
+  for (int64_t part = 0; part < profile.groups; part++) {
+    const struct cb_choice_rows rows = cb_choice_group(&profile, part);
+    for (int64_t row = rows.first; row < rows.end; row++) {
+      const struct cb_choice_row brought = cb_choice_row(&sample, part, row);
+      const int64_t length = cb_csr_row_length(&csr, row);
+      long_rows += length > CB_CHOICE_LONG;
+      assert_int_equal(brought.length, length);
+      assert_int_equal(brought.end - brought.begin, length > CB_CHOICE_LONG ? 0 : length);
+      assert_memory_equal(sample.columns + brought.begin, csr.col_idx + cb_csr_row(&csr, row),
+                          (size_t)(brought.end - brought.begin) * sizeof *csr.col_idx);
+    }
+  }
+  assert_true(long_rows > 0);
+  cb_choice_sample_close(&sample);
+  cb_csr_release(&csr);
+}
+
 /* Rows that are alike in pairs, whose columns are no blocks. */
 static void pairs_of_rows_are_no_blocks(void **state) {
   enum { ROWS = 128 };
@@ -701,6 +757,7 @@ static void what_refuses_gives_way(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_number_is_right),
+      cmocka_unit_test(columns_of_long_rows_stay_away),
       cmocka_unit_test(pairs_of_rows_are_no_blocks),
       cmocka_unit_test(so_it_is_of_real_matrices),
       cmocka_unit_test(any_number_of_threads_counts_alike),
