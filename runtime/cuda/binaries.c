@@ -25,6 +25,7 @@ struct cb_binaries {
   char arch[ARCH + 1];
   char *dictionary;
   size_t dictionary_length;
+  ZSTD_DCtx *unpacker; /* of 160 KB: made once */
 };
 
 /* ---- numbers */
@@ -82,7 +83,8 @@ static int is_sound(const struct cb_binaries *binaries) {
 static enum cb_status unpack_dictionary(struct cb_binaries *binaries, const char *packed, size_t packed_length,
                                         size_t length, struct cb_diag *diag) {
   binaries->dictionary = cb_alloc(length + 1, 1);
-  if (!binaries->dictionary) return cb_fail_memory(diag, "a dictionary", length);
+  binaries->unpacker = ZSTD_createDCtx();
+  if (!binaries->dictionary || !binaries->unpacker) return cb_fail_memory(diag, "a dictionary", length);
   binaries->dictionary_length = ZSTD_decompress(binaries->dictionary, length, packed, packed_length);
   return binaries->dictionary_length == length ? CB_OK : CB_ERR_FORMAT;
 }
@@ -126,6 +128,7 @@ enum cb_status cb_binaries_open(struct cb_binaries **out, const char *path, stru
 void cb_binaries_close(struct cb_binaries *binaries) {
   if (!binaries) return;
   cb_file_unmap(&binaries->file);
+  ZSTD_freeDCtx(binaries->unpacker);
   cb_free(binaries->dictionary);
   cb_free(binaries);
 }
@@ -207,15 +210,11 @@ static const char *entry_of(const struct cb_binaries *binaries, struct cb_hash k
 
 int cb_binaries_has(const struct cb_binaries *binaries, struct cb_hash key) { return entry_of(binaries, key) != NULL; }
 
-/* Exactly `length` bytes. CB_ERR_FORMAT: they are not; CB_ERR_MEMORY. */
-static enum cb_status unpack(const struct cb_binaries *binaries, const char *packed, size_t packed_length,
-                             unsigned char *bytes, size_t length) {
-  ZSTD_DCtx *context = ZSTD_createDCtx();
-  if (!context) return CB_ERR_MEMORY;
-  const size_t got = ZSTD_decompress_usingDict(context, bytes, length, packed, packed_length, binaries->dictionary,
-                                               binaries->dictionary_length);
-  ZSTD_freeDCtx(context);
-  return got == length ? CB_OK : CB_ERR_FORMAT;
+/* Whether that gives exactly `length` bytes. */
+static int unpack(const struct cb_binaries *binaries, const char *packed, size_t packed_length, unsigned char *bytes,
+                  size_t length) {
+  return ZSTD_decompress_usingDict(binaries->unpacker, bytes, length, packed, packed_length, binaries->dictionary,
+                                   binaries->dictionary_length) == length;
 }
 
 enum cb_status cb_binaries_get(const struct cb_binaries *binaries, struct cb_hash key, unsigned char **cubin,
@@ -228,17 +227,13 @@ enum cb_status cb_binaries_get(const struct cb_binaries *binaries, struct cb_has
   const size_t room = (size_t)get(entry + 28, 4);
   unsigned char *bytes = cb_alloc(room + 1, 1);
   if (!bytes) return cb_fail_memory(diag, "a binary", room);
-  enum cb_status s = CB_ERR_FORMAT;
-  if (XXH3_64bits(packed, packed_length) == get(entry + 32, 8))
-    s = unpack(binaries, packed, packed_length, bytes, room);
-  if (!s) {
+  if (XXH3_64bits(packed, packed_length) == get(entry + 32, 8) && unpack(binaries, packed, packed_length, bytes, room)) {
     *cubin = bytes;
     *length = room;
     return CB_OK;
   }
   cb_free(bytes);
-  if (s == CB_ERR_MEMORY) return cb_fail_memory(diag, "unpacking a binary", room);
-  return cb_fail(diag, s, "a binary that the library brings is damaged");
+  return cb_fail(diag, CB_ERR_FORMAT, "a binary that the library brings is damaged");
 }
 
 /* ---- writing */
