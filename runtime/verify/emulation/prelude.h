@@ -499,6 +499,10 @@ template <class T> inline T not_a_number() { return T(__builtin_nan("")); }
 template <class T> inline T infinity() { return T(__builtin_inf()); }
 template <class T> inline T min(T a, T b) { return b < a ? b : a; }
 template <class T> inline T max(T a, T b) { return a < b ? b : a; }
+inline int min(int a, int b) { return b < a ? b : a; } /* of enumerators, too */
+inline int max(int a, int b) { return a < b ? b : a; }
+inline unsigned min(unsigned a, unsigned b) { return b < a ? b : a; }
+inline unsigned max(unsigned a, unsigned b) { return a < b ? b : a; }
 template <class T> inline bool is_finite(T value) { return value - value == 0; }
 
 // ---- tensor cores, made of shuffles: lane 4 g + t holds what templates/prelude.cu.in says
