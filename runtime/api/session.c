@@ -4,6 +4,7 @@
 
 #include "base/fork.h"
 #include "base/memory.h"
+#include "runtime/cuda/modules.h"
 #include "runtime/cuda/spills.h"
 #include "runtime/cuda/staging.h"
 
@@ -75,6 +76,7 @@ static struct cb_session *reuse(struct cb_session *session) {
   device.driver = found->driver;
   device.staging = found->device->staging;
   device.memory = found->device->memory;
+  device.modules = found->device->modules;
   *found->device = device;
   atomic_store(&found->holders, 1);
   close_session(session, 1);
@@ -94,6 +96,7 @@ enum cb_status cb_session_open(struct cb_session **out, int ordinal, struct cb_d
   else if (!s)
     s = cb_device_open(&session->device, session->driver, ordinal, diag);
   if (!s) s = cb_staging_create(&session->device->staging, session->device, NULL, diag);
+  if (!s) s = cb_modules_create(&session->device->modules, diag);
   if (s)
     close_session(session, 1);
   else
@@ -145,18 +148,16 @@ static void release_parts(struct cb_session *session, int is_there) {
   (entered ? cb_hasher_release : cb_hasher_forget)(&session->hasher);
   (entered ? cb_staging_free : cb_staging_forget)(session->device->staging);
   session->device->staging = NULL;
+  if (entered) cb_modules_free(session->device->modules, session->driver);
+  else cb_modules_forget(session->device->modules);
+  session->device->modules = NULL;
   if (entered) cb_memory_trim(session->device);
   if (entered) cb_device_leave(session->device);
 }
 
-static void forget_families(struct cb_session *session) {
-  if (session->holds_families) cb_families_let_go();
-  session->holds_families = 0;
-}
-
 static void close_session(struct cb_session *session, int is_there) {
   if (!session->is_absent) release_parts(session, is_there);
-  forget_families(session);
+  if (session->holds_families) cb_families_let_go();
   cb_nvrtc_close(session->nvrtc);
   cb_binaries_close(session->binaries);
   if (session->device) cb_memory_free(session->device->memory);
@@ -169,7 +170,6 @@ void cb_session_release(struct cb_session *session) {
   if (!session || atomic_fetch_sub(&session->holders, 1) != 1) return;
   cb_nvrtc_close(session->nvrtc); /* quickly opened again, and perhaps another one by then */
   session->nvrtc = NULL;
-  forget_families(session);
   const int useful = session->context_id && cb_device_is_own(session->device) &&
                      !cb_staging_was_refused(session->device->staging) &&
                      !cb_memory_has_source(session->device->memory); /* whose functions may be gone by then */

@@ -2,7 +2,7 @@
 /* What a context and its operators share: the driver, NVRTC and one GPU. The last to let go closes them.
  *
  * Where the CUDA context is the application's, and so stays, what was made in it is kept for the next session on it:
- * pinned buffers and loaded kernels, which cost milliseconds. A CUDA context is known by its id, which is never given
+ * pinned buffers, loaded kernels and binaries of families, which cost milliseconds. A CUDA context is known by its id, which is never given
  * to another, so nothing is taken that went with its context. */
 #ifndef CBGEN_RUNTIME_API_SESSION_H
 #define CBGEN_RUNTIME_API_SESSION_H
@@ -36,7 +36,7 @@ struct cb_session {
   struct cb_packer packers[CB_PACKER_SLOTS]; /* by stored type; loaded when they were needed */
   struct cb_hasher hasher;                        /* likewise */
   struct cb_kernels kernels[CB_MOST_SETS];        /* likewise, by their number in cb_kernel_sets */
-  int holds_families;                             /* families.h; until the last holder lets go */
+  int holds_families;                             /* families.h */
 };
 
 /* `ordinal`: of a GPU, whose primary context is used, or CB_DEVICE_CURRENT: the CUDA context that is current

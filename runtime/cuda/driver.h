@@ -236,6 +236,7 @@ struct cb_device {
   int64_t memory_bytes;
   struct cb_staging *staging; /* the way of long uploads (staging.h), its owner's; NULL: the driver's */
   struct cb_memory *memory;   /* where memory comes from (memory.h), likewise */
+  struct cb_modules *modules; /* that operators share (modules.h), likewise; NULL: each has its own */
 };
 
 /* The kernel of that name, of which nothing is left for its first launch. */

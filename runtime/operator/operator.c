@@ -10,6 +10,7 @@
 #include "base/real.h"
 #include "codegen/family.h"
 #include "codegen/source.h"
+#include "runtime/cuda/modules.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -40,6 +41,7 @@ struct kernels {
   enum cb_tier tier;
   struct CUmod_st *module;
   int is_borrowed; /* the module is another operator's, which lives longer */
+  int is_shared;   /* it is among the device's modules, which it is given back to */
   cb_device_ptr *pointers;
   int32_t *sizes;
   struct group *groups;
@@ -157,12 +159,9 @@ static enum cb_status check_launch(const struct loaded *loaded, const struct cb_
 static enum cb_status prepare(const struct loaded *loaded, struct kernels *kernels, const struct launch *launch,
                               struct CUfunc_st *function, const char *kernel, struct cb_diag *diag) {
   const struct cb_driver *driver = loaded->device->driver;
-  enum cb_status s = CB_OK;
-  if (launch->shared_bytes)
-    s = cb_driver_check(
-        driver,
-        driver->call.function_set(function, CB_CU_FUNC_MAX_DYNAMIC_SHARED, (int)launch->shared_bytes),
-        diag, "give kernel '%s' %u bytes of shared memory", kernel, launch->shared_bytes);
+  const enum cb_status s = launch->shared_bytes ? cb_modules_allow(loaded->device->modules, driver, function, kernel,
+                                                                   launch->shared_bytes, diag)
+                                                : CB_OK;
   if (s) return s;
   return cb_driver_note_registers(driver, &kernels->registers, &kernels->local_bytes, function, kernel, diag);
 }
@@ -224,8 +223,9 @@ static enum cb_status find_copy(const struct loaded *loaded, struct kernels *ker
 }
 
 static void free_kernels(const struct loaded *loaded, struct kernels *kernels, int can_unload) {
-  if (kernels->module && can_unload && !kernels->is_borrowed)
-    loaded->device->driver->call.module_unload(kernels->module);
+  const struct cb_device *device = loaded->device;
+  if (kernels->module && can_unload && kernels->is_shared) cb_modules_give_back(device->modules, kernels->module);
+  else if (kernels->module && can_unload && !kernels->is_borrowed) device->driver->call.module_unload(kernels->module);
   cb_free(kernels->pointers);
   cb_free(kernels->sizes);
   cb_free(kernels->groups);
@@ -254,18 +254,23 @@ static void fill_tables(struct kernels *kernels, const struct loaded *loaded, co
   kernels->shape = (struct cb_family_shape){(int32_t)image->rows, (int32_t)image->cols, image->first_row_sum};
 }
 
+/* A family's may be loaded already, for another matrix. */
+static enum cb_status load_module(struct kernels *kernels, const struct loaded *loaded, const struct cb_image *image,
+                                  struct cb_diag *diag) {
+  const struct cb_device *device = loaded->device;
+  struct cb_modules *modules = image->tier == CB_TIER_FAMILY ? device->modules : NULL;
+  return cb_modules_take(modules, device, image->cubin, image->cubin_bytes, &kernels->module, &kernels->is_shared,
+                         diag);
+}
+
 /* With the device's context current; the tables are filled later. */
 static enum cb_status find_kernels(struct kernels **out, const struct loaded *loaded, const struct cb_image *image,
                                    struct cb_diag *diag) {
-  const struct cb_driver *driver = loaded->device->driver;
   struct kernels *kernels = *out = cb_calloc(1, sizeof *kernels);
   if (!kernels || !alloc_tables(kernels, image)) return cb_fail_memory(diag, "an operator's tables", sizeof *kernels);
   kernels->tier = image->tier;
   if (!image->launches_count) return CB_OK; /* no rows: there may be no kernel to load */
-  enum cb_status s = cb_driver_check(driver, driver->call.module_load(&kernels->module, image->cubin), diag,
-                                     "load a kernel compiled for '%s' on GPU %d ('%s')", image->target.arch,
-                                     loaded->device->ordinal, loaded->device->target.model);
-  if (s) kernels->module = NULL;
+  enum cb_status s = load_module(kernels, loaded, image, diag);
   for (int i = 0; i < image->launches_count && !s; i++) {
     s = find_kernel(loaded, kernels, &image->launches[i], &kernels->launches[i], diag);
     if (!s) s = find_vector_kernels(loaded, kernels, &image->launches[i], &kernels->launches[i], diag);
