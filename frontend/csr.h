@@ -55,6 +55,10 @@ struct cb_remote_columns {
                            struct cb_diag *diag);
   enum cb_status (*chosen)(void *user, const struct cb_stretch *stretches, int64_t count, int64_t column_share,
                            int32_t **columns, int64_t *chosen, struct cb_diag *diag);
+  /* Likewise what is counted by groups of rows, which have `most` nonzeros at most: begins, beside what the host does
+   * meanwhile, and says it. NULL, and CB_ERR_UNSUPPORTED: the host counts. */
+  enum cb_status (*begin_groups)(void *user, int64_t groups, int64_t most, struct cb_diag *diag);
+  enum cb_status (*end_groups)(void *user, int64_t *sums, struct cb_diag *diag);
   /* All NULL where the host finds out as fast. For equal shares of nonzeros (analysis/row_ends.h): row ends of units;
    * rows without nonzeros; the first and the last columns of units of whole rows; and a list's elements. Lists live as
    * long as the matrix. */

@@ -4,6 +4,8 @@
 
 #include "base/integers.h"
 
+#include <string.h>
+
 enum { PARALLEL_ROWS = 1 << 18, BLOCK = 4096 /* rows, a multiple of CB_CHOICE_GROUP */ };
 
 /* What rows first … end - 1 add, first being a multiple of CB_CHOICE_GROUP. */
@@ -66,21 +68,59 @@ static int64_t choose_groups(const struct cb_csr *csr, int64_t size, int64_t non
   return cb_smaller(all, cb_smaller(cb_larger(least, nonzeros / mean), most));
 }
 
+/* Rows and nonzeros of groups, which diagonals go by. Returns the most nonzeros of one. */
+static int64_t count_sampled(struct cb_choice_profile *profile, const struct cb_choice_sample *sample) {
+  int64_t most = 0;
+  for (int64_t i = 0; i < profile->groups; i++) {
+    const struct cb_choice_rows rows = cb_choice_group(profile, i);
+    int64_t nonzeros = 0;
+    for (int64_t row = rows.first; row < rows.end; row++) {
+      const struct cb_choice_row found = cb_choice_row(sample, i, row);
+      nonzeros += found.end - found.begin;
+    }
+    profile->sampled_rows += rows.end - rows.first;
+    profile->sampled += nonzeros;
+    most = cb_larger(most, nonzeros);
+  }
+  return most;
+}
+
+/* Whom to ask in the end; NULL: the host counts. */
+static const struct cb_remote_columns *begin_groups(const struct cb_choice_profile *profile,
+                                                    const struct cb_remote_columns *remote, int64_t most) {
+  const int can = remote && remote->begin_groups;
+  return can && !remote->begin_groups(remote->user, profile->groups, most, NULL) ? remote : NULL;
+}
+
+/* By kernels, if they have begun, and have met what the host has; else here. 0: no memory. */
+static int count_groups(struct cb_choice_profile *profile, const struct cb_choice_sample *sample,
+                        const struct cb_remote_columns *begun) {
+  struct cb_choice_profile there = {0};
+  if (begun && !begun->end_groups(begun->user, &there.sampled_rows, NULL) &&
+      there.sampled_rows == profile->sampled_rows && there.sampled == profile->sampled) {
+    memcpy(&profile->sampled_rows, &there.sampled_rows, CB_CHOICE_GROUP_SUMS * sizeof there.sampled_rows);
+    return 1;
+  }
+  profile->sampled_rows = profile->sampled = 0;
+  return cb_choice_count_groups(profile, sample);
+}
+
 enum cb_status cb_choice_profile(struct cb_choice_profile *profile, const struct cb_csr *csr, struct cb_diag *diag) {
-  const struct cb_remote_columns *remote = csr->remote;
+  const struct cb_remote_columns *remote = csr->remote, *begun = NULL;
   struct cb_choice_sample sample;
   enum cb_status s = CB_OK;
   *profile = (struct cb_choice_profile){.rows = csr->rows, .cols = csr->cols, .nnz = csr->nnz, .unknowns = 1};
-  if (remote) s = remote->lengths(remote->user, &profile->lengths, diag);
-  else cb_choice_count_lengths(&profile->lengths, csr);
-  if (s) return s;
   profile->groups =
       choose_groups(csr, CB_CHOICE_GROUP, sample_size(csr), CB_CHOICE_GROUPS_LEAST, CB_CHOICE_GROUPS_MOST);
   profile->wide_groups =
       choose_groups(csr, CB_CHOICE_WIDE, sample_size(csr) / 2, CB_CHOICE_WIDES_LEAST, CB_CHOICE_WIDES_MOST);
+  if (remote) s = remote->lengths(remote->user, &profile->lengths, diag);
+  else cb_choice_count_lengths(&profile->lengths, csr);
+  if (s) return s;
   s = cb_choice_sample_open(&sample, profile, csr, diag);
-  if (!s && !(cb_choice_count_groups(profile, &sample) && cb_choice_count_wide(profile, &sample) &&
-              cb_choice_count_diagonals(profile, &sample) && cb_choice_count_patterns(profile, &sample)))
+  if (!s) begun = begin_groups(profile, remote, count_sampled(profile, &sample));
+  if (!s && !(cb_choice_count_wide(profile, &sample) && cb_choice_count_diagonals(profile, &sample) &&
+              count_groups(profile, &sample, begun) && cb_choice_count_patterns(profile, &sample)))
     s = cb_fail_memory(diag, "a profile", CB_CHOICE_SAMPLE_MOST * sizeof(struct cb_tallied));
   cb_choice_sample_close(&sample);
   return s ? s : cb_choice_count_columns(profile, csr, diag);

@@ -20,6 +20,7 @@
 #include "base/status.h"
 #include "frontend/csr.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 enum {
@@ -97,6 +98,13 @@ struct cb_choice_profile {
   int64_t chunks, chunk_nonzeros, column_share;
   int64_t columns, in_columns;                                  /* chosen ones that occur, and how often */
   int64_t with_count[CB_CHOICE_BINS], in_count[CB_CHOICE_BINS]; /* those by the bin of count * nnz / chunk_nonzeros */
+};
+
+/* What is counted by groups, one after the other: `sampled_rows` to `in_tiles`, as templates/groups.cu.in writes them.
+ * */
+enum {
+  CB_CHOICE_GROUP_SUMS = (offsetof(struct cb_choice_profile, wide_groups) -
+                          offsetof(struct cb_choice_profile, sampled_rows)) / sizeof(int64_t)
 };
 
 /* Of a matrix whose row pointers are here. Parallel where they are many. */

@@ -6,6 +6,8 @@
 #include "base/integers.h"
 #include "base/memory.h"
 
+#include <string.h>
+
 enum { LENGTHS = 0, STARTS = 1, CHOOSE = 2 }; /* kernels of the set: the first of each kind */
 enum { WARP = 32, MOST_WARPS = 1 << 11 };
 
@@ -118,5 +120,50 @@ enum cb_status cb_profile_chosen(void *user, const struct cb_stretch *stretches,
   if (s) return s;
   s = choose(survey, kernels, stretches, count, column_share, columns, chosen, diag);
   cb_device_leave(survey->kernels->device);
+  return s;
+}
+
+/* ---- groups of rows, while the host counts what else there is */
+
+/* As the kernel writes them: the sums, and whether a group was too long for it. */
+enum { SUMS = CB_CHOICE_GROUP_SUMS + 1, MOST_NONZEROS = 4096, EACH = 128 /* nonzeros of a thread block */ };
+
+static enum cb_status launch_groups(struct cb_survey *survey, const struct cb_kernels *kernels, int64_t groups,
+                                    int64_t most, struct cb_diag *diag) {
+  struct cb_row_starts starts = cb_survey_starts(survey);
+  cb_device_ptr columns = (cb_device_ptr)(uintptr_t)survey->view.col_idx, sums = 0;
+  int64_t base = survey->view.base, rows = survey->view.rows, parts = cb_larger(1, cb_divide_up(most, EACH));
+  void *parameters[] = {&starts, &columns, &base, &rows, &groups, &parts, &sums};
+  enum cb_status s = cb_survey_take_work(survey, &sums, SUMS * sizeof(int64_t), diag);
+  if (!s) s = cb_survey_clear(survey, sums, SUMS * sizeof(int64_t), diag);
+  const int64_t threads = groups * parts * CB_SET_THREADS;
+  if (!s) s = cb_kernels_launch(kernels, survey->view.col_wide, threads, NULL, parameters, diag);
+  return s;
+}
+
+/* Of a matrix whose columns have been brought: of another one, samples are brought first, and are longer. */
+enum cb_status cb_profile_begin_groups(void *user, int64_t groups, int64_t most, struct cb_diag *diag) {
+  struct cb_survey *survey = user;
+  const struct cb_kernels *kernels;
+  if (!survey->near.col_idx || !groups || most > MOST_NONZEROS) return CB_ERR_UNSUPPORTED;
+  enum cb_status s = cb_survey_open(survey, "groups", &kernels, diag);
+  if (s) return s;
+  s = launch_groups(survey, kernels, groups, most, diag);
+  cb_device_leave(survey->kernels->device);
+  return s;
+}
+
+enum cb_status cb_profile_end_groups(void *user, int64_t *sums, struct cb_diag *diag) {
+  struct cb_survey *survey = user;
+  const struct cb_device *device = survey->kernels->device;
+  int64_t all[SUMS];
+  cb_device_ptr from = 0;
+  enum cb_status s = cb_device_enter(device, diag);
+  if (s) return s;
+  s = cb_survey_take_work(survey, &from, sizeof all, diag); /* it is where it was */
+  if (!s) s = cb_device_download(device, all, from, sizeof all, "counts of groups", diag);
+  cb_device_leave(device);
+  if (!s && all[CB_CHOICE_GROUP_SUMS]) s = cb_fail(diag, CB_ERR_UNSUPPORTED, "a group is too long for a thread block");
+  if (!s) memcpy(sums, all, CB_CHOICE_GROUP_SUMS * sizeof *sums);
   return s;
 }

@@ -11,6 +11,8 @@ enum cb_status cb_profile_starts(void *user, const struct cb_stretch *stretches,
                                  struct cb_diag *diag);
 enum cb_status cb_profile_chosen(void *user, const struct cb_stretch *stretches, int64_t count, int64_t column_share,
                                  int32_t **columns, int64_t *chosen, struct cb_diag *diag);
+enum cb_status cb_profile_begin_groups(void *user, int64_t groups, int64_t most, struct cb_diag *diag);
+enum cb_status cb_profile_end_groups(void *user, int64_t *sums, struct cb_diag *diag);
 
 /* device_survey.c: what kernels that visit stretches get, in memory of the survey that the next call takes again: where
  * the `count` of them begin, then the place of each in a list of all, and the list's length, `total`; and `head` bytes,

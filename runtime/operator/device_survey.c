@@ -456,6 +456,8 @@ static void make_csr(struct cb_survey *survey, struct cb_csr *csr) {
                                               .lengths = cb_profile_lengths,
                                               .starts = cb_profile_starts,
                                               .chosen = cb_profile_chosen,
+                                              .begin_groups = cb_profile_begin_groups,
+                                              .end_groups = cb_profile_end_groups,
                                               .count_columns = cb_columns_count,
                                               .count_marked = cb_columns_count_marked,
                                               .user = survey};

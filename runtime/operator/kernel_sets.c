@@ -43,6 +43,7 @@ const struct cb_kernel_set cb_kernel_sets[] = {
       "cbgen_measure_list", "cbgen_store_list", "cbgen_find_row_spans"}, 0},
     {"symmetry", "symmetry", NULL, NULL,
      {"cbgen_compare_pairs_16", "cbgen_compare_pairs_32", "cbgen_compare_pairs_64"}, 0},
+    {"groups", "groups", NULL, NULL, {"cbgen_count_groups_32", "cbgen_count_groups_64"}, 0},
     {NULL, NULL, NULL, NULL, {NULL}, 0},
 };
 _Static_assert(sizeof cb_kernel_sets / sizeof *cb_kernel_sets <= CB_MOST_SETS + 1, "a session has room for them");

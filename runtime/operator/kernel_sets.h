@@ -22,7 +22,7 @@
 
 #include <stdint.h>
 
-enum { CB_SET_KERNELS = 8, CB_SET_THREADS = 256, CB_MOST_SETS = 32 };
+enum { CB_SET_KERNELS = 8, CB_SET_THREADS = 256, CB_MOST_SETS = 33 };
 
 struct cb_kernel_set {
   const char *name, *template, *section; /* section NULL: the template has none */
