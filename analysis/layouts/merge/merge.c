@@ -523,6 +523,15 @@ static int choose_blocks_per_sm(const struct cb_region_builder *builder, const s
   return words <= 21 ? 6 : words <= 27 && !cb_region_is_wide(builder) ? 5 : 4;
 }
 
+/* A batch of a long row's loads takes registers that complex numbers do not leave, nor families beside tiles in 40
+ * (lp_osa_14 takes 6 % more without conditions, bibd_17_8 10 and pace21_ce_heur185 9 % less in 64). */
+static void guard_long_rows(struct cb_region_builder *builder, const struct state *state) {
+  enum { WITHOUT = 4 };
+  const int own = builder->region.family.blocks_per_sm, blocks = own ? own : choose_blocks_per_sm(builder, state);
+  if (cb_type_size(builder->sum_type) > sizeof(double)) cb_region_section(builder, "guarded");
+  else if (blocks > WITHOUT) cb_region_family_with(builder, "guarded");
+}
+
 /* One text for tiles, with or without empty rows; one for tiles beside long rows, cut or not. */
 static void build_family(struct cb_region_builder *builder, const struct state *state) {
   cb_region_family_with(builder, "empty");
@@ -535,6 +544,7 @@ static void build_family(struct cb_region_builder *builder, const struct state *
   /* Beside five items 64 registers hold what a family looks up for long rows, too: pace21_ce_heur185 takes 4 % less,
    * mip_nw04 1. Beside three, fewer thread blocks cost more than that (lp_osa_14 3 %). */
   if (builder->sum_type == CB_F64 && state->items == 5) builder->region.family.blocks_per_sm = 4;
+  guard_long_rows(builder, state);
   cb_region_family_with(builder, "cut");
   cb_region_family_size(builder, "kSegments", 0);
   cb_region_family_sequence(builder, "carry_group", 0, 0);

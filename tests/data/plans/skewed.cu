@@ -281,23 +281,26 @@ CBGEN_DEVICE void multiply_long(const Arrays &arrays, const Vectors &vectors, in
   const index_t first = long_slot(arrays, block), end = long_slot(arrays, block + 1);
   const int base = kLongColumn, row = kLongRow;
   const int count = int(end - first);
+  const int some_group = kCarryGroup;
   sum_t sum = zero();
   for (int k = (int)threadIdx.x; k < count; k += 256 * kBatch) {
     int columns[kBatch];
     sum_t values[kBatch];
 #pragma unroll
     for (int i = 0; i < kBatch; i++) {
-      const bool used = k + 256 * i < count;
-      columns[i] = used ? base + column_offset(arrays, first + (k + 256 * i)) : 0;
-      values[i] = used ? value(arrays, first + (k + 256 * i)) : sum_t(0);
+      const int at = min(k + 256 * i, count - 1);
+      columns[i] = base + column_offset(arrays, first + at);
+      values[i] = value(arrays, first + at);
     }
+    sum_t of_x[kBatch];
+#pragma unroll
+    for (int i = 0; i < kBatch; i++) of_x[i] = load_x(vectors, columns[i]);
 #pragma unroll
     for (int i = 0; i < kBatch; i++)
-      if (k + 256 * i < count) sum = add_product(sum, values[i], load_x(vectors, columns[i]));
+      if (k + 256 * i < count) sum = add_product(sum, values[i], of_x[i]);
   }
-  const int group = warp == 0 && block < kSegments ? kCarryGroup : -1;
-  const int first_segment = group >= 0 ? carry_first(arrays, group) : 0;
-  const int last_segment = group >= 0 ? carry_first(arrays, group + 1) : 0;
+  const int group = block < kSegments ? some_group : -1;
+  const int first_segment = carry_first(arrays, max(group, 0)), last_segment = carry_first(arrays, max(group, 0) + 1);
 #pragma unroll
   for (int step = 16; step > 0; step /= 2) sum = add(sum, shuffle_xor(sum, step));
   if (lane == 0) warp_sums[warp] = sum;
