@@ -5,7 +5,9 @@
  *   bench_cold_start [--json FILE] [--repeats N] MATRIX…      MATRIX: a file, or generate:SHAPE
  *
  * One process, GPU 0. "first" is the process's first operator (of the first matrix), from the creation of its context.
- * For all others a small operator was made before in the same context. The median of N is shown (5). Then the family's
+ * For all others a small operator was made before in the same context. The median of N is shown (5); from the second on
+ * the CUDA context has the family's kernel, as it may have at the first by another matrix: the first's time is in the JSON
+ * and, of all, in the summary. Then the family's
  * product and that of the specialised kernel, whose result must be the same bits, are timed in turns, since the
  * machine's pace drifts by more than they differ; medians are shown. And cuSPARSE's csr-alg1 with its own preparation, up to 4 M nonzeros. "even" is the number of products from which cbgen
  * is ahead of it, set-up included. A table comes last. The exit status is 1 when bits differ, or anything failed.
@@ -178,7 +180,7 @@ static enum cb_status compare_tiers(struct work *work, cbgen_context *context, c
 
 static void hear(void *user, const char *line) {
   struct result *result = user;
-  if (!strstr(line, "family ")) return;
+  if (!strstr(line, "family")) return;
   if (strstr(line, "comes with the library")) result->origin = 'b';
   if (strstr(line, "from the cache")) result->origin = 'k';
   if (strstr(line, "compiled in")) result->origin = 'c';

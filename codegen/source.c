@@ -950,8 +950,8 @@ static void add_without_objects(struct cb_text *text, const char *line, const ch
   cb_text_add_bytes(text, line, (size_t)(end - line));
 }
 
-/* NVRTC gives each constant of a namespace a place in global memory, which nothing reads and loading a module waits for;
- * enumerators have none. */
+/* NVRTC gives each constant of a namespace a place in global memory, which nothing reads and loading a module waits
+ * for; enumerators have none. */
 static void leave_out_objects(struct cb_text *text) {
   struct cb_text other = {0};
   const char *const last = cb_text_string(text) + text->length;

@@ -216,6 +216,22 @@ static char *family_of(const char *matrix, const char *words) {
   return text;
 }
 
+/* NVRTC gives constants of a namespace places in global memory. */
+static void numbers_take_no_memory(void **state) {
+  static const char *const words[] = {"recipe=sell", "recipe=merge", "recipe=blocks", "recipe=dia", "recipe=hot"};
+  static const char *const types[] = {"int", "unsigned", "int64_t", "uint32_t"};
+  (void)state;
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+    char *text = family_of("stencil9,n=40", words[i]), line[64];
+    assert_non_null(strstr(text, "\nenum : int { k"));
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+      snprintf(line, sizeof line, "\nconstexpr %s ", types[t]);
+      if (strstr(text, line)) fail_msg("%s: %.60s", words[i], strstr(text, line) + 1);
+    }
+    free(text);
+  }
+}
+
 /* ---- the device's text of what the emulation has of its own */
 
 static const char lookup_before[] = "#include <stdint.h>\n#include <string.h>\n#define CBGEN_DEVICE static\n"
@@ -349,6 +365,8 @@ static void numbers_beyond_an_int_have_no_family(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(both_tiers_give_the_same_bits),
+      cmocka_unit_test(numbers_take_no_memory),
+      cmocka_unit_test(numbers_take_no_memory),
       cmocka_unit_test(the_device_looks_an_index_up),
       cmocka_unit_test(matrices_of_one_structure_share_a_text),
       cmocka_unit_test(no_size_of_a_matrix_is_in_a_text),

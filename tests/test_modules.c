@@ -38,7 +38,8 @@ static struct taken take(const struct cb_device *device, int number) {
   struct cb_diag diag = {0};
   struct taken taken;
   const int length = snprintf(image, sizeof image, "kernel of_%d", number);
-  assert_ok(cb_modules_take(device->modules, device, image, (size_t)length + 1, &taken.module, &taken.is_shared, &diag));
+  const size_t bytes = (size_t)length + 1;
+  assert_ok(cb_modules_take(device->modules, device, image, bytes, &taken.module, &taken.is_shared, &diag));
   return taken;
 }
 

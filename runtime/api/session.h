@@ -2,8 +2,8 @@
 /* What a context and its operators share: the driver, NVRTC and one GPU. The last to let go closes them.
  *
  * Where the CUDA context is the application's, and so stays, what was made in it is kept for the next session on it:
- * pinned buffers, loaded kernels and binaries of families, which cost milliseconds. A CUDA context is known by its id, which is never given
- * to another, so nothing is taken that went with its context. */
+ * pinned buffers, loaded kernels and binaries of families, which cost milliseconds. A CUDA context is known by its id,
+ * which is never given to another, so nothing is taken that went with its context. */
 #ifndef CBGEN_RUNTIME_API_SESSION_H
 #define CBGEN_RUNTIME_API_SESSION_H
 

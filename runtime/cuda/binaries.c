@@ -227,7 +227,8 @@ enum cb_status cb_binaries_get(const struct cb_binaries *binaries, struct cb_has
   const size_t room = (size_t)get(entry + 28, 4);
   unsigned char *bytes = cb_alloc(room + 1, 1);
   if (!bytes) return cb_fail_memory(diag, "a binary", room);
-  if (XXH3_64bits(packed, packed_length) == get(entry + 32, 8) && unpack(binaries, packed, packed_length, bytes, room)) {
+  const int is_whole = XXH3_64bits(packed, packed_length) == get(entry + 32, 8);
+  if (is_whole && unpack(binaries, packed, packed_length, bytes, room)) {
     *cubin = bytes;
     *length = room;
     return CB_OK;

@@ -17,8 +17,8 @@ struct cb_modules;
 enum { CB_MOST_MODULES = 64 };
 
 enum cb_status cb_modules_create(struct cb_modules **modules, struct cb_diag *diag); /* CB_ERR_MEMORY */
-void cb_modules_free(struct cb_modules *modules, const struct cb_driver *driver); /* with the context current, and
-                                                                                   * nobody uses one; NULL is accepted */
+/* With the context current, and nobody uses one. NULL is accepted. */
+void cb_modules_free(struct cb_modules *modules, const struct cb_driver *driver);
 void cb_modules_forget(struct cb_modules *modules); /* when the context is gone, with all that was in it; likewise */
 
 /* The module of a binary, which is loaded unless it is there already. With the context current. *is_shared: whether it
@@ -30,6 +30,7 @@ void cb_modules_give_back(struct cb_modules *modules, const struct CUmod_st *mod
 /* Lets a kernel have dynamic shared memory: `bytes`, or more where another user of its module asked for more. NULL for
  * `modules`: it has no other. */
 enum cb_status cb_modules_allow(struct cb_modules *modules, const struct cb_driver *driver,
-                                struct CUfunc_st *function, const char *kernel, unsigned bytes, struct cb_diag *diag);
+                                struct CUfunc_st *function, const char *kernel, unsigned bytes,
+                                struct cb_diag *diag);
 
 #endif
