@@ -16,8 +16,9 @@
  * Functions that can fail return a cbgen_status and leave a message in their context (cbgen_message) or, where
  * they take no context, in their operator (cbgen_operator_message). No call prints, exits or throws; there is
  * no global state but what cbgen_trim gives back, and binaries of families, which a process's contexts and operators
- * share and the last of them forgets unless something is kept for cbgen_trim. Structs that callers fill start with `struct_size`, set to their sizeof, and
- * are zero-initialised, so that later versions can add members whose zero means what it meant before.
+ * share and the last of them forgets unless something is kept for cbgen_trim. Structs that callers fill start with
+ * `struct_size`, set to their sizeof, and are zero-initialised, so that later versions can add members whose zero means
+ * what it meant before.
  *
  * Threads. A context serves one thread at a time; different contexts are independent of each other, also on
  * different GPUs. Operators and kernels outlive the context that made them. Kernels are immutable. What
@@ -97,8 +98,8 @@ CBGEN_API void cbgen_context_destroy(cbgen_context *context); /* NULL is accepte
 
 /* What took milliseconds to get stays in a CUDA context that is the application's when its last cbgen context and
  * operator are gone, for the next ones there (needs CUDA 12): 16 MiB of pinned memory, up to 16 MiB of the GPU's,
- * loaded kernels, those of up to 64 families among them, and up to 32 MiB of families' binaries. This gives it back, from the CUDA context that is current on the calling thread. It is not needed
- * before that one's own end. */
+ * loaded kernels, those of up to 64 families among them, and up to 32 MiB of families' binaries. This gives it back,
+ * from the CUDA context that is current on the calling thread. It is not needed before that one's own end. */
 CBGEN_API void cbgen_trim(void);
 
 /* Sets an option for the calls that follow. Names and values are those of the tool (`cbgen help options`:
