@@ -302,8 +302,8 @@ static void solutions_can_be_captured(void **state) {
   release_lp(&bed);
 }
 
-/* A driver without conditional nodes, and where none are wanted: the host repeats the same kernels, and the bits are the
- * same. */
+/* A driver without conditional nodes, and where none are wanted: the host repeats the same kernels, and the bits are
+ * the same. */
 static void the_host_repeats_what_no_graph_does(void **state) {
   enum { GRAPH, OLD, DEBUGGED, CASES };
   cbgen_lp_result results[CASES];
