@@ -48,7 +48,7 @@
 #   campaign   random matrices by the million, every row checked on the GPU (bench/campaign.c), for CAMPAIGN_SECONDS (480) at
 #              most; CAMPAIGN_OPTIONS, as "--seed 2"                          campaign.txt campaign-failures.txt
 #   sanitize   compute-sanitizer over products: memcheck, racecheck, initcheck          sanitize.txt
-#   sanitizesolve  memcheck, racecheck, initcheck, synccheck over small solvers of every form and linear programs    sanitizesolve-memory.txt sanitizesolve-barriers.txt
+#   sanitizesolve  memcheck, racecheck, initcheck, synccheck over small solvers of every form and linear programs    sanitizesolve.txt
 #   paper      the tables of the five papers on a few small stand-ins (bench/paper)     paper/
 #   ncu        one matrix (NCU_MATRIX) under Nsight Compute, clocks left alone          ncu.txt
 #
@@ -202,7 +202,7 @@ job() {
 }
 export -f job
 
-# run_jobs NAME LIMIT <JOBS: eight at a time; failures go to NAME.txt, the counts to the summary.
+# run_jobs NAME LIMIT <JOBS: eight at a time; failures, and what the limit cut off, go to NAME.txt, counts to the summary.
 run_jobs() {
   local name=$1 limit=$2 all started=$SECONDS good bad
   work=$(mktemp -d)
@@ -214,6 +214,8 @@ run_jobs() {
   good=$(grep -c '^ok ' "$out/$name.all")
   bad=$(grep -c '^FAILED ' "$out/$name.all")
   grep -v '^ok ' "$out/$name.all" >"$out/$name.txt"
+  awk 'FNR == NR { sub(/^[^ ]* /, ""); sub(/ \(refused\)$/, ""); done[$0]; next } !($0 in done) { print "CUT OFF " $0 }' \
+    "$out/$name.all" "$work/jobs" >>"$out/$name.txt"
   say "$name: $good of $all right, $bad failed$([ $((good + bad)) = "$all" ] || echo ", the others cut off after $((SECONDS - started)) s")"
   head -c 2000 "$out/$name.txt"
   rm -rf "$work" "$out/$name.all"
@@ -307,22 +309,21 @@ solve --check 1 --forms cluster:4,cluster+resident:4 cg:generate:fe3,n=3
 solve --check 1 --recipe merge --forms grid+pipelined+matrix cg:generate:stencil7,n=8
 solve --check 1 --forms grid:4,block bicgstab:generate:random,rows=600,cols=600,density=0.01
 solve --check 1 --forms grid:4 gmres:generate:stencil7,n=5 minres:generate:stencil7,n=5
-solve --check 1 --forms graph,host cg:generate:stencil7,n=6 bicgstab:generate:random,rows=600,cols=600,density=0.01
-solve --check 1 --forms graph,host gmres:generate:stencil7,n=5 pagerank:generate:rmat,scale=8,edge_factor=4
+solve --check 1 --forms host cg:generate:stencil7,n=6 bicgstab:generate:random,rows=600,cols=600,density=0.01
+solve --check 1 --forms host gmres:generate:stencil7,n=5 pagerank:generate:rmat,scale=8,edge_factor=4
 solve --check 1 batch:generate:stencil7,n=5
 lp --check 1 generate:random,rows=60,cols=200,density=0.05
 lp --check 1 --products 1 generate:random,rows=60,cols=200,density=0.05
 LIST
 }
 
-# In bodies of conditional nodes synccheck and racecheck are wrong, or fail (CUDA 13.0): there the host repeats these
-# kernels. racecheck knows barriers alone: it takes the words by which thread blocks of a cluster wait for each other, in
-# shared memory, for races.
+# The host repeats what a conditional node would, in whose body the tools are wrong, or fail (bench/sanitizer.cu). racecheck
+# knows barriers alone: it takes the words by which thread blocks of a cluster wait for each other, in shared memory, for
+# races.
 sanitizesolve() {
   command -v compute-sanitizer >/dev/null || { say "sanitizesolve: compute-sanitizer is not installed"; return; }
-  small_programs | sed 's/.*/memcheck &\ninitcheck &/' | run_jobs sanitizesolve-memory "$1"
-  small_programs | sed 's/.*/synccheck &\nracecheck &/' | grep -v '^racecheck .*cluster' |
-    CBGEN_DEBUG=1 run_jobs sanitizesolve-barriers "$1"
+  small_programs | sed 's/.*/racecheck &\nsynccheck &\nmemcheck &\ninitcheck &/' | grep -v '^racecheck .*cluster' | sort -r |
+    CBGEN_DEBUG=1 run_jobs sanitizesolve "$1"
 }
 
 # petsc LIMIT: ten matrices, five of them real where they were packed.

@@ -3,7 +3,7 @@
 // meets at one barrier, launched plainly, in a graph, or by a node that repeats it four times.
 //
 //   nvcc -arch=sm_90 -lineinfo -o sanitizer bench/sanitizer.cu
-//   compute-sanitizer --tool synccheck ./sanitizer plain      likewise: graph, loop
+//   compute-sanitizer --tool synccheck ./sanitizer plain      likewise: graph, loop; memcheck
 //
 // All three are right. compute-sanitizer 2025.3.1 (CUDA 13.0) says so of the first two alone; solvers and linear programs
 // avoid the third with CBGEN_DEBUG (docs/inspecting.md) for as long as that is so.

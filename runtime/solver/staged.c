@@ -84,8 +84,8 @@ static void load_condition(const struct cb_staged *staged) {
     shared->condition = NULL;
 }
 
-/* Whether there shall be conditional nodes: in their bodies compute-sanitizer (2025.3.1) reports barriers that are
- * right, or fails. */
+/* Whether there shall be conditional nodes: in their bodies compute-sanitizer (2025.3.1) reports errors of its own, or
+ * fails. */
 static int has_conditions(const struct cb_staged *staged) {
   return cb_driver_has_conditions(staged->device->driver) && !cb_environment("CBGEN_DEBUG");
 }
