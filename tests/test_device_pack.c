@@ -481,7 +481,8 @@ static void profiles_are_the_host_s(void **state) {
   (void)state;
   static const char *const larger[] = {"powerlaw,rows=9000,cols=70000,max=3000,min=0", "rmat,scale=13,edge_factor=16",
                                        "fe3,n=12", "long_row,rows=20000,cols=30000,per_row=4,long_rows=3,long_length=9000",
-                                       "diagonals,n=9000,count=9,spread=300,fill=0.9", "uniform,n=300000,per_row=1"};
+                                       "diagonals,n=9000,count=9,spread=300,fill=0.9", "uniform,n=300000,per_row=1",
+                                       "random,rows=90,cols=700,per_row=300" /* groups too long for a thread block */};
   struct cb_session *session = open_session();
   const int count = (int)(sizeof shapes / sizeof *shapes), all = count + (int)(sizeof larger / sizeof *larger);
   for (int i = 0; i < 2 * all; i++)

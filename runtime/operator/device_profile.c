@@ -6,8 +6,6 @@
 #include "base/integers.h"
 #include "base/memory.h"
 
-#include <string.h>
-
 enum { LENGTHS = 0, STARTS = 1, CHOOSE = 2 }; /* kernels of the set: the first of each kind */
 enum { WARP = 32, MOST_WARPS = 1 << 11 };
 
@@ -125,8 +123,11 @@ enum cb_status cb_profile_chosen(void *user, const struct cb_stretch *stretches,
 
 /* ---- groups of rows, while the host counts what else there is */
 
-/* As the kernel writes them: the sums, and whether a group was too long for it. */
-enum { SUMS = CB_CHOICE_GROUP_SUMS + 1, MOST_NONZEROS = 4096, EACH = 128 /* nonzeros of a thread block */ };
+enum {
+  SUMS = CB_CHOICE_GROUP_SUMS,
+  MOST_NONZEROS = 4096, /* of a group, for which thread blocks have room */
+  EACH = 128            /* nonzeros of a thread block */
+};
 
 static enum cb_status launch_groups(struct cb_survey *survey, const struct cb_kernels *kernels, int64_t groups,
                                     int64_t most, struct cb_diag *diag) {
@@ -156,14 +157,11 @@ enum cb_status cb_profile_begin_groups(void *user, int64_t groups, int64_t most,
 enum cb_status cb_profile_end_groups(void *user, int64_t *sums, struct cb_diag *diag) {
   struct cb_survey *survey = user;
   const struct cb_device *device = survey->kernels->device;
-  int64_t all[SUMS];
   cb_device_ptr from = 0;
   enum cb_status s = cb_device_enter(device, diag);
   if (s) return s;
-  s = cb_survey_take_work(survey, &from, sizeof all, diag); /* it is where it was */
-  if (!s) s = cb_device_download(device, all, from, sizeof all, "counts of groups", diag);
+  s = cb_survey_take_work(survey, &from, SUMS * sizeof *sums, diag); /* it is where it was */
+  if (!s) s = cb_device_download(device, sums, from, SUMS * sizeof *sums, "counts of groups", diag);
   cb_device_leave(device);
-  if (!s && all[CB_CHOICE_GROUP_SUMS]) s = cb_fail(diag, CB_ERR_UNSUPPORTED, "a group is too long for a thread block");
-  if (!s) memcpy(sums, all, CB_CHOICE_GROUP_SUMS * sizeof *sums);
   return s;
 }
