@@ -391,7 +391,8 @@ static int is_scattered(const struct cb_csr *csr) {
 }
 
 /* R-MAT 20: eight vectors 186 us, 232 as varied; 16 vectors 299 and 351; four 164 and 141, so not there. The longest
- * take 64 us, so the matrix has to be large; segments are the longer, the larger it is. */
+ * take 64 us, so the matrix has to be large; segments are the longer, the larger it is. By columns it gains only where Y
+ * is laid out (plan/vectors.c). */
 static int wants_cut(const struct state *state, const struct cb_region_builder *builder, const int64_t *settings) {
   enum { ROW_BYTES = 64, MEAN = 8, ROWS_OF_GPU = 2048 };
   const struct cb_csr *csr = state->csr;
@@ -400,7 +401,8 @@ static int wants_cut(const struct state *state, const struct cb_region_builder *
   if (cb_type_is_complex(builder->sum_type)) return 0;
   if (csr->rows + csr->nnz / LEAST_SEGMENT >= INT32_MAX / 2) return 0; /* they have numbers */
   if (settings[SELL_CUT]) return settings[SELL_CUT] == CB_ON;
-  return bytes >= ROW_BYTES && state->varied && csr->nnz >= MEAN * csr->rows &&
+  if (builder->options->form == CB_FORM_ADD || builder->vector_type != builder->sum_type) return 0;
+  return bytes >= ROW_BYTES && builder->options->copy_x != CB_OFF && state->varied && csr->nnz >= MEAN * csr->rows &&
          csr->rows >= (int64_t)ROWS_OF_GPU * builder->target->multiprocessors && is_scattered(csr);
 }
 
@@ -705,6 +707,7 @@ static void build_region(struct cb_region_builder *builder, struct state *state)
   builder->region.sharing = state->cut ? CB_SHARING_LANES : CB_SHARING_WARPS;
   builder->region.several_blocks = several_blocks(builder, state);
   builder->region.most_lanes = state->varied ? LANES : state->lanes;
+  builder->region.scatters_rows = state->cut;
   if (state->cut) build_cut(builder, state);
 }
 
