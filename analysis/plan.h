@@ -353,8 +353,8 @@ static inline int cb_share_piece(const struct cb_vector_share *share, enum cb_ty
   const int most = CB_PIECE_BYTES / (int)cb_type_size(vector);
   return share->each < most ? share->each : most;
 }
-/* X, or Y, in the scratch of such a kernel: bytes of a row, whatever the number of vectors; and rows that a thread block of
- * CB_COPY_THREADS lays out, by a tile in shared memory. */
+/* X, or Y, in the scratch of such a kernel: bytes of a row, whatever the number of vectors; and rows that a thread
+ * block of CB_COPY_THREADS lays out, by a tile in shared memory. */
 enum { CB_COPY_THREADS = 256, CB_COPY_TILE = 16 << 10 };
 static inline int64_t cb_copy_row_bytes(const struct cb_vector_share *share, enum cb_type vector) {
   return (int64_t)cb_share_vectors_of(share) * (int64_t)cb_type_size(vector);

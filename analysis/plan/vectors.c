@@ -185,8 +185,8 @@ static int can_copy(const struct cb_plan *plan) {
   return stored && plan->launches_count && plan->cols;
 }
 
-/* Whether Y is better written by rows, too: columns of rows that are no neighbours ask memory for a sector for each
- * entry. R-MAT 20 by sell's cut rows, eight vectors by columns: 396 us, 294 by other slices. What is laid out is a plain
+/* Whether Y is better written by rows, too: entries of columns whose rows are no neighbours ask memory for a sector
+ * each. R-MAT 20 by sell's cut rows, eight vectors by columns: 396 us, 294 by other slices. What is laid out is a plain
  * product. */
 static int lays_out_y(const struct cb_plan *plan) {
   return plan->regions_count == 1 && plan->regions[0].scatters_rows && plan->form != CB_FORM_ADD &&

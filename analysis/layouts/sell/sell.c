@@ -391,8 +391,8 @@ static int is_scattered(const struct cb_csr *csr) {
 }
 
 /* R-MAT 20: eight vectors 186 us, 232 as varied; 16 vectors 299 and 351; four 164 and 141, so not there. The longest
- * take 64 us, so the matrix has to be large; segments are the longer, the larger it is. By columns it gains only where Y
- * is laid out (plan/vectors.c). */
+ * take 64 us, so the matrix has to be large; segments are the longer, the larger it is. By columns it needs Y to be
+ * laid out (plan/vectors.c). */
 static int wants_cut(const struct state *state, const struct cb_region_builder *builder, const int64_t *settings) {
   enum { ROW_BYTES = 64, MEAN = 8, ROWS_OF_GPU = 2048 };
   const struct cb_csr *csr = state->csr;
