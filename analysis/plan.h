@@ -207,6 +207,8 @@ struct cb_region {
   int64_t first_block, blocks; /* thread blocks within its launch */
   int64_t block_rows; /* thread block b commits exactly the rows from block_rows · b on, those without a nonzero, too,
                        * whatever the commit; 0: it is not that simple */
+  int loads_together; /* for several vectors: threads load without branches, and the fewer thread blocks there are, the
+                       * more registers they have for it */
   int scatters_rows;  /* rows that are written side by side are not neighbours */
   int takes_vectors;  /* its text takes sums of several vectors (plan/vectors.c) */
   int most_lanes;     /* then: lanes that work on a row at most, while all else of a thread is its own; 0: threads

@@ -236,6 +236,7 @@ static enum cb_status expand_sections(struct emitter *emitter, const struct cb_r
   add_sections(emitter, region, &scope);
   if (cb_plan_rounds_y(emitter->plan)) cb_scope_optional_section(&scope, "rounds_y");
   if (emitter->share) cb_scope_optional_section(&scope, "placed"); /* entries of x are where its vectors lie */
+  if (emitter->share && region->loads_together) cb_scope_section(&scope, "together");
   if (region->value_storage == CB_VALUES_PLAIN && region->value_type != emitter->plan->sum_type)
     cb_scope_optional_section(&scope, "converted"); /* a value is not its slot's bits */
   if (has_several_sums(emitter)) cb_scope_optional_section(&scope, "several");
@@ -562,7 +563,7 @@ static int is_staged(const struct emitter *emitter, const struct cb_launch *laun
  * fewer loads in flight. Where sums meet in shared memory, 80: threads wait for each other, so others shall work.
  * Likewise where rows have few nonzeros: road_USA-NY, k = 8, four vectors of a thread, takes 14.2 us with 64 registers,
  * 21.1 with 92. */
-static int shared_blocks_per_sm(const struct emitter *emitter, const struct cb_launch *launch) {
+static int shared_blocks_wanted(const struct emitter *emitter, const struct cb_launch *launch) {
   enum { PIECE = 16, SOME = 96 }; /* bytes */
   const int blocks = blocks_per_sm(emitter, launch);
   if (!emitter->share) return blocks;
@@ -578,6 +579,19 @@ static int shared_blocks_per_sm(const struct emitter *emitter, const struct cb_l
   const int resident = is_staged(emitter, launch) ? 768 : plain; /* threads of a multiprocessor */
   if (blocks * launch->threads <= resident) return rows == 1 && each > PIECE && blocks > 1 ? blocks / 2 : blocks;
   return resident > launch->threads ? resident / launch->threads : 1;
+}
+
+/* No more than there are, two at least, where regions load together. */
+static int shared_blocks_per_sm(const struct emitter *emitter, const struct cb_launch *launch) {
+  enum { LEAST = 2 };
+  const int wanted = shared_blocks_wanted(emitter, launch);
+  int together = emitter->share && !launch->prepares && !launch->body && !emitter->plan->vector_blocks;
+  for (int i = 0; i < launch->regions && together; i++)
+    together = emitter->plan->regions[launch->first_region + i].loads_together;
+  if (!together) return wanted;
+  const int64_t blocks = launch->blocks * cb_share_blocks(emitter->share);
+  const int64_t resident = cb_larger(cb_divide_up(blocks, emitter->plan->target.multiprocessors), LEAST);
+  return (int)cb_smaller(resident, wanted);
 }
 
 /* Threads, and the thread blocks that a multiprocessor shall hold: the compiler's target may have room for fewer. */
