@@ -209,7 +209,7 @@ static void threads_share_vectors_of_any_rows(void **state) {
       {"long_row,rows=90,cols=9000,per_row=4,long_rows=2,long_length=8000", "recipe=sell vector-threads=4"},
       {"long_row,rows=900,per_row=4,long_rows=3,long_length=850", "recipe=sell sell-cut=on"},
       {"rmat,scale=9,edge_factor=20", "recipe=sell sell-cut=on type=f32 vector-threads=2"},
-      {"random,rows=70,cols=300,density=0.3", "recipe=sell sell-cut=on form=ax"},
+      {"random,rows=70,cols=300,density=0.3", "recipe=sell sell-cut=on"},
       {"long_row,rows=90,cols=4000,per_row=4,long_rows=2,long_length=2000",
        "recipe=merge merge-piece=512 vector-threads=4"},
       {"powerlaw,rows=300,max=250,min=0", "recipe=merge type=c128"},

@@ -746,9 +746,9 @@ static enum cb_status predict(struct cb_region_builder *builder, const struct st
   return cb_sectors_predict_by_stretch(builder, state, visit_sectors, sector_stretches, diag);
 }
 
-/* Several vectors whose loads wait more than they queue: cut rows (R-MAT 20, 8 vectors, 186 us by loads in branches, 177
- * so), and matrices that the GPU has room for at once, while some row waits for one batch after the other (mbeacxc 4.2
- * and 2.8 us). Where rows are short, this loads too much: road_USA-NY takes 15.8 for 13.5 us. */
+/* Several vectors whose loads wait more than they queue: of cut rows (R-MAT 20 x 8, 186 us by loads in branches, 177
+ * so), and of matrices that the GPU has room for at once while some row waits for batch after batch (mbeacxc 4.2 and
+ * 2.8 us). Where rows are short it loads too much: road_USA-NY takes 15.8 for 13.5 us. */
 static int loads_together(const struct state *state, const struct cb_region_builder *builder) {
   enum { BLOCKS = 3, PARTS = 4 }; /* of a multiprocessor; threads that share vectors, at most */
   const int64_t blocks = state->slices / WARPS * cb_smaller(builder->options->vectors / 2, PARTS);
