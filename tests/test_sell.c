@@ -418,6 +418,9 @@ static void several_vectors_are_loaded_together_where_chains_are_long(void **sta
       {"uniform,n=600,per_row=512", "recipe=sell vectors=8 ", 99, 0},
       {"uniform,n=600,per_row=512", "recipe=sell vectors=8 ", 100, 1}, /* three thread blocks each */
       {"uniform,n=600,per_row=448", "recipe=sell vectors=8 ", 132, 0}, /* 14 steps */
+      {"uniform,n=600,per_row=512", "recipe=sell vectors=16 ", 149, 0},
+      {"uniform,n=600,per_row=512", "recipe=sell vectors=16 ", 150, 1}, /* two, which have more registers */
+      {"uniform,n=600,per_row=512", "recipe=sell vectors=8 type=c128 ", 132, 0},
       {"rmat,scale=12,edge_factor=16", "recipe=sell vectors=8 sell-cut=on ", 1, 1},
   };
   (void)state;
