@@ -752,11 +752,11 @@ static enum cb_status predict(struct cb_region_builder *builder, const struct st
  * so), and of matrices that the GPU has room for at once while some row waits for batch after batch (mbeacxc 4.2 and
  * 2.8 us). Where rows are short it loads too much: road_USA-NY takes 15.8 for 13.5 us. */
 static int loads_together(const struct state *state, const struct cb_region_builder *builder) {
-  enum { BLOCKS = 3, WIDE_BLOCKS = 2, WIDE = 64 }; /* of a multiprocessor; bytes of sums of a row */
+  enum { BLOCKS = 3, WIDE_BLOCKS = 2, WIDE = 64 }; /* of a multiprocessor; bytes of a row's sums */
   enum { PARTS = 4 };                              /* threads that share vectors, at most */
   const int64_t bytes = builder->options->vectors * (int64_t)cb_type_size(builder->sum_type);
   const int64_t blocks = state->slices / WARPS * cb_smaller(builder->options->vectors / 2, PARTS);
-  const int64_t most = bytes > WIDE ? WIDE_BLOCKS : BLOCKS; /* 80 registers hold a batch of two doubles for each nonzero */
+  const int64_t most = bytes > WIDE ? WIDE_BLOCKS : BLOCKS; /* two doubles of a batch fit 80 registers */
   if (!state->several || state->cut) return state->cut;
   return state->longest >= 2 * MOST_BATCH && blocks <= most * builder->target->multiprocessors &&
          !cb_type_is_complex(builder->sum_type);
