@@ -59,8 +59,8 @@ static const struct general {
                             .help = "several vectors: thread blocks that a multiprocessor shall hold, which bounds the registers; "
                                     "0: by the sums of a thread"}},
     {FIELD(copy_x), {.name = "copy-x", .words = cb_auto_on_off, .standard = CB_AUTO,
-                     .help = "several vectors by columns: X is laid out by rows in scratch first; auto: where that is predicted "
-                             "to be faster"}},
+                     .help = "several vectors by columns: X is laid out by rows in scratch first, and Y where its rows are "
+                             "scattered; auto: where that is predicted to be faster"}},
     {FIELD(tune), {.name = "tune", .words = tunes, .standard = CB_TUNE_MODEL,
                    .help = "recipe auto is sell, the best by the cost model, or the fastest on the GPU"}},
     {FIELD(search), {.name = "search", .words = searches, .standard = CB_SEARCH_HOPEFUL,

@@ -207,6 +207,9 @@ struct cb_region {
   int64_t first_block, blocks; /* thread blocks within its launch */
   int64_t block_rows; /* thread block b commits exactly the rows from block_rows · b on, those without a nonzero, too,
                        * whatever the commit; 0: it is not that simple */
+  int loads_together; /* for several vectors: threads load without branches, and the fewer thread blocks there are, the
+                       * more registers they have for it */
+  int scatters_rows;  /* rows that are written side by side are not neighbours */
   int takes_vectors;  /* its text takes sums of several vectors (plan/vectors.c) */
   int most_lanes;     /* then: lanes that work on a row at most, while all else of a thread is its own; 0: threads
                        * cannot share vectors, since more of a thread block works together */
@@ -281,6 +284,7 @@ struct cb_candidate {
 struct cb_vector_share {
   int each, parts; /* powers of 2; 0: there is no such kernel */
   enum cb_sharing sharing;
+  int y_too; /* of CB_VECTORS_COPIED: kernels write Y by rows into the scratch, too, and a launch behind stores it */
 };
 enum cb_vector_kernel {
   CB_VECTORS_PACKED, /* entries of a row of X, and of Y, are neighbours and aligned for loads of `each` at once */
@@ -351,8 +355,8 @@ static inline int cb_share_piece(const struct cb_vector_share *share, enum cb_ty
   const int most = CB_PIECE_BYTES / (int)cb_type_size(vector);
   return share->each < most ? share->each : most;
 }
-/* X in the scratch of such a kernel: bytes of a row, whatever the number of vectors; and rows that a thread block of
- * CB_COPY_THREADS lays out, by a tile in shared memory. */
+/* X, or Y, in the scratch of such a kernel: bytes of a row, whatever the number of vectors; and rows that a thread
+ * block of CB_COPY_THREADS lays out, by a tile in shared memory. */
 enum { CB_COPY_THREADS = 256, CB_COPY_TILE = 16 << 10 };
 static inline int64_t cb_copy_row_bytes(const struct cb_vector_share *share, enum cb_type vector) {
   return (int64_t)cb_share_vectors_of(share) * (int64_t)cb_type_size(vector);

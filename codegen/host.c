@@ -59,6 +59,15 @@ static int64_t copy_bytes(const struct cb_plan *plan) {
   return plan->cols * cb_copy_row_bytes(&plan->shares[CB_VECTORS_COPIED], plan->vector_type);
 }
 
+/* Behind it, that for Y. */
+static int lays_out_y(const struct cb_plan *plan) { return plan->shares[CB_VECTORS_COPIED].y_too; }
+static int64_t copy_of_y_at(const struct cb_plan *plan) {
+  return cb_round_up(copy_at(plan) + copy_bytes(plan), CB_BLOB_ALIGN);
+}
+static int64_t copy_of_y_bytes(const struct cb_plan *plan) {
+  return plan->rows * cb_copy_row_bytes(&plan->shares[CB_VECTORS_COPIED], plan->vector_type);
+}
+
 /* "matrix->REGION_sizes = …;" */
 static void add_sizes(struct cb_text *text, const struct cb_region *region) {
   enum { PER_LINE = 24 };
@@ -85,6 +94,9 @@ static const char *array_places(struct emitter *emitter) {
   if (copies_x(plan))
     cb_text_add(&text, "  matrix->x_rows = (vector_t *)array_at(matrix->memory, %lld, %lld);\n",
                 (long long)copy_at(plan), (long long)copy_bytes(plan));
+  if (lays_out_y(plan))
+    cb_text_add(&text, "  matrix->y_rows = (vector_t *)array_at(matrix->memory, %lld, %lld);\n",
+                (long long)copy_of_y_at(plan), (long long)copy_of_y_bytes(plan));
   if (text.length) text.bytes[--text.length] = 0;
   return keep(emitter, &text);
 }
@@ -92,6 +104,7 @@ static const char *array_places(struct emitter *emitter) {
 static const char *memory_bytes(struct emitter *emitter) {
   const struct cb_plan *plan = emitter->plan;
   const int64_t counters = plan->carry_counters * (int64_t)sizeof(uint32_t);
+  if (lays_out_y(plan)) return number(emitter, copy_of_y_at(plan) + copy_of_y_bytes(plan));
   if (copies_x(plan)) return number(emitter, copy_at(plan) + copy_bytes(plan));
   return number(emitter, plan->carry_sums ? counters_at(plan) + counters : cb_blob_arrays_end(plan));
 }
@@ -134,12 +147,18 @@ static const char *launch_calls(struct emitter *emitter) {
   return keep(emitter, &text);
 }
 
+/* What a call in a namespace has behind its arrays. */
+struct operands {
+  const char *x, *y, *scalars; /* scalars: if the product has them */
+  const char *columns;         /* of several vectors */
+};
+
 /* "error = launch(KERNEL_NAME, …);" for each launch, on `times` as many thread blocks, with the arrays as the namespace
- * `name` has them; `columns`: of several vectors. */
-static const char *calls_in_namespace(struct emitter *emitter, const char *name, int64_t times, const char *x,
-                                      const char *columns) {
+ * `name` has them. */
+static const char *calls_in_namespace(struct emitter *emitter, const char *name, int64_t times,
+                                      struct operands operands) {
   const struct cb_plan *plan = emitter->plan;
-  const char *const indent = *columns ? "      " : "  ";
+  const char *const indent = *operands.columns ? "      " : "  ";
   struct cb_text text = {0};
   for (int l = 0; l < plan->launches_count; l++) {
     const struct cb_launch *launch = &plan->launches[l];
@@ -153,22 +172,39 @@ static const char *calls_in_namespace(struct emitter *emitter, const char *name,
       if (gets_arrays(emitter, region))
         cb_text_add(&text, ", alike<%s::%s::Arrays>(matrix->%s)", name, region->name, region->name);
     }
-    cb_text_add(&text, ", %s, y%s%s%s);", x, has_scalars(emitter) ? ", alpha, beta" : "",
-                plan->carry_sums ? ", matrix->carry_sums, matrix->carry_counters" : "", columns);
+    cb_text_add(&text, ", %s, %s%s%s%s);", operands.x, operands.y, has_scalars(emitter) ? operands.scalars : "",
+                plan->carry_sums ? ", matrix->carry_sums, matrix->carry_counters" : "", operands.columns);
   }
   return keep(emitter, &text);
 }
 
 static const char *vector_calls(struct emitter *emitter, enum cb_vector_kernel kernel) {
-  return calls_in_namespace(emitter, cb_vector_kernel_name(kernel), cb_share_blocks(&emitter->plan->shares[kernel]),
-                            kernel == CB_VECTORS_COPIED ? "matrix->x_rows" : "x", ", columns");
+  const struct cb_vector_share *share = &emitter->plan->shares[kernel];
+  struct operands operands = {.x = "x", .y = "y", .scalars = ", alpha, beta", .columns = ", columns"};
+  if (kernel == CB_VECTORS_COPIED) operands.x = "matrix->x_rows";
+  if (share->y_too)
+    operands = (struct operands){operands.x, "matrix->y_rows", ", sum_t(1), sum_t(0)", ", of_rows"};
+  return calls_in_namespace(emitter, cb_vector_kernel_name(kernel), cb_share_blocks(share), operands);
 }
 
 static void add_heads(struct emitter *emitter, struct cb_scope *scope) {
   if (!cb_plan_has_heads(emitter->plan) || is_family(emitter)) return;
   cb_scope_section(scope, "heads");
   cb_scope_optional_section(scope, "namespaces");
-  cb_scope_placeholder(scope, "heads_launches", calls_in_namespace(emitter, "heads", 1, "x", ""));
+  cb_scope_placeholder(scope, "heads_launches", calls_in_namespace(emitter, "heads", 1,
+                                          (struct operands){"x", "y", ", alpha, beta", ""}));
+}
+
+/* The launch that stores Y. */
+static void add_copied_y(struct emitter *emitter, struct cb_scope *scope) {
+  const struct cb_plan *plan = emitter->plan;
+  const struct cb_vector_share *share = &plan->shares[CB_VECTORS_COPIED];
+  char kernel[96];
+  if (!lays_out_y(plan)) return;
+  cb_source_copy_kernel(plan, emitter->label, CB_COPY_Y_SUFFIX, kernel, sizeof kernel);
+  cb_scope_section(scope, "copied_y_too");
+  cb_scope_placeholder(scope, "copy_y_kernel", cb_arena_string(&emitter->arena, kernel));
+  cb_scope_placeholder(scope, "copy_y_blocks", number(emitter, cb_divide_up(plan->rows, cb_copy_rows(share, plan->vector_type))));
 }
 
 /* The kernels that take X in the scratch, and the launch that brings it there. */
@@ -177,13 +213,14 @@ static void add_copied(struct emitter *emitter, struct cb_scope *scope) {
   const struct cb_vector_share *share = &plan->shares[CB_VECTORS_COPIED];
   char kernel[96];
   if (!copies_x(plan)) return;
-  cb_source_copy_kernel(plan, emitter->label, kernel, sizeof kernel);
+  cb_source_copy_kernel(plan, emitter->label, CB_COPY_SUFFIX, kernel, sizeof kernel);
   cb_scope_section(scope, "copied_too");
   cb_scope_placeholder(scope, "copied", number(emitter, cb_share_vectors_of(share)));
   cb_scope_placeholder(scope, "copied_launches", vector_calls(emitter, CB_VECTORS_COPIED));
   cb_scope_placeholder(scope, "copy_kernel", cb_arena_string(&emitter->arena, kernel));
   cb_scope_placeholder(scope, "copy_blocks", number(emitter, cb_divide_up(plan->cols, cb_copy_rows(share, plan->vector_type))));
   cb_scope_placeholder(scope, "copy_threads", number(emitter, CB_COPY_THREADS));
+  add_copied_y(emitter, scope);
 }
 
 static void add_vector_kernels(struct emitter *emitter, struct cb_scope *scope) {

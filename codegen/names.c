@@ -14,10 +14,11 @@ void cb_source_kernel(const struct cb_plan *plan, const struct cb_label *label, 
     snprintf(name, size, "%s_spmv_%d", label->symbol, launch);
 }
 
-void cb_source_copy_kernel(const struct cb_plan *plan, const struct cb_label *label, char *name, size_t size) {
+void cb_source_copy_kernel(const struct cb_plan *plan, const struct cb_label *label, const char *suffix, char *name,
+                           size_t size) {
   cb_source_kernel(plan, label, 0, name, size);
   const size_t length = strlen(name);
-  snprintf(name + length, size - length, CB_COPY_SUFFIX);
+  snprintf(name + length, size - length, "%s", suffix);
 }
 
 void cb_symbol_from(const char *text, char symbol[49]) {

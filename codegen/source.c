@@ -236,6 +236,7 @@ static enum cb_status expand_sections(struct emitter *emitter, const struct cb_r
   add_sections(emitter, region, &scope);
   if (cb_plan_rounds_y(emitter->plan)) cb_scope_optional_section(&scope, "rounds_y");
   if (emitter->share) cb_scope_optional_section(&scope, "placed"); /* entries of x are where its vectors lie */
+  if (emitter->share && region->loads_together) cb_scope_section(&scope, "together");
   if (region->value_storage == CB_VALUES_PLAIN && region->value_type != emitter->plan->sum_type)
     cb_scope_optional_section(&scope, "converted"); /* a value is not its slot's bits */
   if (has_several_sums(emitter)) cb_scope_optional_section(&scope, "several");
@@ -562,7 +563,7 @@ static int is_staged(const struct emitter *emitter, const struct cb_launch *laun
  * fewer loads in flight. Where sums meet in shared memory, 80: threads wait for each other, so others shall work.
  * Likewise where rows have few nonzeros: road_USA-NY, k = 8, four vectors of a thread, takes 14.2 us with 64 registers,
  * 21.1 with 92. */
-static int shared_blocks_per_sm(const struct emitter *emitter, const struct cb_launch *launch) {
+static int shared_blocks_wanted(const struct emitter *emitter, const struct cb_launch *launch) {
   enum { PIECE = 16, SOME = 96 }; /* bytes */
   const int blocks = blocks_per_sm(emitter, launch);
   if (!emitter->share) return blocks;
@@ -578,6 +579,19 @@ static int shared_blocks_per_sm(const struct emitter *emitter, const struct cb_l
   const int resident = is_staged(emitter, launch) ? 768 : plain; /* threads of a multiprocessor */
   if (blocks * launch->threads <= resident) return rows == 1 && each > PIECE && blocks > 1 ? blocks / 2 : blocks;
   return resident > launch->threads ? resident / launch->threads : 1;
+}
+
+/* No more than there are, two at least, where regions load together. */
+static int shared_blocks_per_sm(const struct emitter *emitter, const struct cb_launch *launch) {
+  enum { LEAST = 2 };
+  const int wanted = shared_blocks_wanted(emitter, launch);
+  int together = emitter->share && !launch->prepares && !launch->body && !emitter->plan->vector_blocks;
+  for (int i = 0; i < launch->regions && together; i++)
+    together = emitter->plan->regions[launch->first_region + i].loads_together;
+  if (!together) return wanted;
+  const int64_t blocks = launch->blocks * cb_share_blocks(emitter->share);
+  const int64_t resident = cb_larger(cb_divide_up(blocks, emitter->plan->target.multiprocessors), LEAST);
+  return (int)cb_smaller(resident, wanted);
 }
 
 /* Threads, and the thread blocks that a multiprocessor shall hold: the compiler's target may have room for fewer. */
@@ -725,7 +739,8 @@ static void add_share(struct emitter *emitter, struct cb_scope *scope) {
   add_dealing(emitter, scope);
   if (share == &emitter->plan->shares[CB_VECTORS_STRIDED]) return;
   cb_scope_section(scope, "packed");
-  if (share == &emitter->plan->shares[CB_VECTORS_COPIED]) cb_scope_section(scope, "apart");
+  if (share == &emitter->plan->shares[CB_VECTORS_COPIED])
+    cb_scope_section(scope, share->y_too ? "laid_out" : "apart");
   cb_scope_placeholder(scope, "piece", number(emitter, cb_share_piece(share, emitter->plan->vector_type)));
 }
 
@@ -823,23 +838,29 @@ static void add_using(const struct emitter *emitter, struct cb_text *text, const
   }
   if (emitter->share != &emitter->plan->shares[CB_VECTORS_COPIED]) return;
   char copy[96];
-  cb_source_copy_kernel(emitter->plan, emitter->label, copy, sizeof copy);
+  cb_source_copy_kernel(emitter->plan, emitter->label, CB_COPY_SUFFIX, copy, sizeof copy);
+  cb_text_add(text, "using %s::%s;\n", name, copy);
+  if (!emitter->share->y_too) return;
+  cb_source_copy_kernel(emitter->plan, emitter->label, CB_COPY_Y_SUFFIX, copy, sizeof copy);
   cb_text_add(text, "using %s::%s;\n", name, copy);
 }
 
-/* The kernel that lays X out by rows, at the end of its namespace. */
-static enum cb_status emit_copy(struct emitter *emitter, struct cb_text *text) {
+/* A kernel that lays X out by rows, or Y where it lies, at the end of its namespace. */
+static enum cb_status emit_copy(struct emitter *emitter, const char *definition, const char *suffix,
+                                struct cb_text *text) {
   const struct cb_plan *plan = emitter->plan;
   struct cb_scope scope = {0};
   char kernel[96];
-  cb_source_copy_kernel(plan, emitter->label, kernel, sizeof kernel);
+  cb_source_copy_kernel(plan, emitter->label, suffix, kernel, sizeof kernel);
   cb_scope_placeholder(&scope, "kernel", kernel);
   cb_scope_placeholder(&scope, "count", number(emitter, cb_share_vectors_of(emitter->share)));
-  cb_scope_placeholder(&scope, "tile_rows", number(emitter, cb_copy_rows(emitter->share, plan->vector_type)));
-  cb_scope_placeholder(&scope, "cols", number(emitter, plan->cols));
+  cb_scope_optional(&scope, "tile_rows", number(emitter, cb_copy_rows(emitter->share, plan->vector_type)));
+  cb_scope_optional(&scope, "cols", number(emitter, plan->cols));
+  cb_scope_optional(&scope, "rows", number(emitter, plan->rows));
+  if (has_scalars(emitter)) cb_scope_optional_section(&scope, "axpby");
   cb_scope_placeholder(&scope, "threads", number(emitter, CB_COPY_THREADS));
   if (emitter->arena.failed) return cb_fail_memory(emitter->diag, "generated text", 0);
-  return cb_expand_definition(text, "several", "copy_x", &scope, emitter->diag);
+  return cb_expand_definition(text, "several", definition, &scope, emitter->diag);
 }
 
 /* The product in a namespace of its own. */
@@ -848,7 +869,9 @@ static enum cb_status emit_namespace(struct emitter *emitter, const char *name, 
   cb_text_release(&emitter->kernels);
   cb_text_add(text, "namespace %s {\n\n", name);
   enum cb_status s = emit_product(emitter, text);
-  if (!s && emitter->share == &emitter->plan->shares[CB_VECTORS_COPIED]) s = emit_copy(emitter, text);
+  const int copied = emitter->share == &emitter->plan->shares[CB_VECTORS_COPIED];
+  if (!s && copied) s = emit_copy(emitter, "copy_x", CB_COPY_SUFFIX, text);
+  if (!s && copied && emitter->share->y_too) s = emit_copy(emitter, "copy_y", CB_COPY_Y_SUFFIX, text);
   cb_text_add(text, "}  // namespace %s\n", name);
   add_using(emitter, text, name);
   cb_text_add_string(text, "\n");

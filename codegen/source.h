@@ -94,7 +94,11 @@ void cb_source_kernel(const struct cb_plan *plan, const struct cb_label *label, 
 /* The kernel that lays X out by rows for those of CB_VECTORS_COPIED: the name of the first launch's, with a suffix. Its
  * parameters: x; where to; Columns. */
 #define CB_COPY_SUFFIX "_copy_x"
-void cb_source_copy_kernel(const struct cb_plan *plan, const struct cb_label *label, char *name, size_t size);
+/* Likewise, where their Y lies by rows, too, the kernel that stores it. Its parameters: the rows; y; alpha and beta, if
+ * the product has them; Columns. */
+#define CB_COPY_Y_SUFFIX "_copy_y"
+void cb_source_copy_kernel(const struct cb_plan *plan, const struct cb_label *label, const char *suffix, char *name,
+                           size_t size);
 
 static inline const char *cb_vector_kernel_name(enum cb_vector_kernel kernel) {
   return kernel == CB_VECTORS_PACKED ? "packed" : kernel == CB_VECTORS_STRIDED ? "strided" : "copied";

@@ -209,6 +209,7 @@ static void threads_share_vectors_of_any_rows(void **state) {
       {"long_row,rows=90,cols=9000,per_row=4,long_rows=2,long_length=8000", "recipe=sell vector-threads=4"},
       {"long_row,rows=900,per_row=4,long_rows=3,long_length=850", "recipe=sell sell-cut=on"},
       {"rmat,scale=9,edge_factor=20", "recipe=sell sell-cut=on type=f32 vector-threads=2"},
+      {"random,rows=70,cols=300,density=0.3", "recipe=sell sell-cut=on"},
       {"long_row,rows=90,cols=4000,per_row=4,long_rows=2,long_length=2000",
        "recipe=merge merge-piece=512 vector-threads=4"},
       {"powerlaw,rows=300,max=250,min=0", "recipe=merge type=c128"},
@@ -244,11 +245,10 @@ static void an_operator_for_one_vector(void **state) {
   sample_release(&sample);
 }
 
-/* With scratch for each vector, too. */
-static void copies_multiply_alike(void **state) {
-  (void)state;
+/* With scratch for each vector, too, and for Y. */
+static void check_copies(const char *options) {
   struct sample sample = sample_of("powerlaw,rows=300,max=250", (struct form){0});
-  cbgen_context *context = new_context("recipe=sell sell-vary=on copy-x=on");
+  cbgen_context *context = new_context(options);
   const cbgen_request request = {.struct_size = sizeof request, .vectors = 4, .values = CBGEN_VALUES_MUTABLE};
   cbgen_operator *op, *clone, *loaded;
   size_t length;
@@ -266,12 +266,19 @@ static void copies_multiply_alike(void **state) {
   must_operator(op, cbgen_update_values(op, &update));
   check_product(op, &sample.csr);
   check_products(clone, op, 4, CBGEN_BY_ROW, 0);
+  check_products(clone, op, 4, CBGEN_BY_COLUMN, 0);
   free(bytes);
   cbgen_operator_free(loaded);
   cbgen_operator_free(clone);
   cbgen_operator_free(op);
   cbgen_context_destroy(context);
   sample_release(&sample);
+}
+
+static void copies_multiply_alike(void **state) {
+  (void)state;
+  check_copies("recipe=sell sell-vary=on copy-x=on");
+  check_copies("recipe=sell sell-cut=on");
 }
 
 /* X by rows is scratch of each handle: it counts, and two streams need two handles. */

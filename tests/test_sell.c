@@ -249,6 +249,8 @@ static void scattered_rows_are_cut(void **state) {
   expect_fact("rmat,scale=12,edge_factor=16", "vectors=8", 3, "cut", "none"); /* a third as large for it */
   expect_fact("rmat,scale=12,edge_factor=4", "vectors=8", 1, "cut", "none");  /* short rows */
   expect_fact("rmat,scale=12,edge_factor=16", "vectors=8 sell-cut=off", 1, "cut", "none");
+  expect_fact("rmat,scale=12,edge_factor=16", "vectors=8 copy-x=off", 1, "cut", "none"); /* Y is not laid out */
+  expect_fact("rmat,scale=12,edge_factor=16", "vectors=8 form=add", 1, "cut", "none");
   expect_fact("uniform,n=4096,per_row=20", "vectors=8", 1, "cut", "none"); /* equal lengths */
 }
 
@@ -393,6 +395,38 @@ static void rows_longer_than_a_segment_are_cut(void **state) {
     assert_string_equal(fact(&product, "segments"), cases[c].segments);
     assert_int_equal(has(&product, "last_to_arrive"), strcmp(cases[c].segments, "none") != 0);
     assert_int_equal(region_of(&product)->carry_slots, constant(&product, "kSegments", 0));
+    product_release(&product);
+  }
+}
+
+/* A longer chain of batches costs several vectors less. */
+static void rows_little_longer_are_whole_for_several_vectors(void **state) {
+  (void)state;
+  expect_fact("one_row,cols=768", "sell-vary=on", 1, "segments", "1 2");
+  expect_fact("one_row,cols=768", "sell-vary=on vectors=8", 1, "segments", "none");
+  expect_fact("one_row,cols=769", "sell-vary=on vectors=8", 1, "segments", "1 2");
+}
+
+/* Where rows have two batches and more, and the GPU has room for all. Then threads may have many registers. */
+static void several_vectors_are_loaded_together_where_chains_are_long(void **state) {
+  static const struct {
+    const char *matrix, *settings;
+    int multiprocessors, together;
+  } cases[] = {
+      {"uniform,n=600,per_row=512", "recipe=sell vectors=8 ", 132, 1},
+      {"uniform,n=600,per_row=512", "recipe=sell ", 132, 0},
+      {"uniform,n=600,per_row=512", "recipe=sell vectors=8 ", 99, 0},
+      {"uniform,n=600,per_row=512", "recipe=sell vectors=8 ", 100, 1}, /* three thread blocks each */
+      {"uniform,n=600,per_row=448", "recipe=sell vectors=8 ", 132, 0}, /* 14 steps */
+      {"uniform,n=600,per_row=512", "recipe=sell vectors=16 ", 149, 0},
+      {"uniform,n=600,per_row=512", "recipe=sell vectors=16 ", 150, 1}, /* two, which have more registers */
+      {"rmat,scale=12,edge_factor=16", "recipe=sell vectors=8 sell-cut=on ", 1, 1},
+  };
+  (void)state;
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    struct product product = plan_for(matrix_of(cases[c].matrix), cases[c].settings, cases[c].multiprocessors);
+    if (region_of(&product)->loads_together != cases[c].together)
+      fail_msg("%s %son %d: %d", cases[c].matrix, cases[c].settings, cases[c].multiprocessors, !cases[c].together);
     product_release(&product);
   }
 }
@@ -690,6 +724,8 @@ int main(void) {
       cmocka_unit_test(order_is_by_length_within_windows),
       cmocka_unit_test(varied_lanes_follow_the_longest_row),
       cmocka_unit_test(rows_longer_than_a_segment_are_cut),
+      cmocka_unit_test(rows_little_longer_are_whole_for_several_vectors),
+      cmocka_unit_test(several_vectors_are_loaded_together_where_chains_are_long),
       cmocka_unit_test(auto_varies_lanes_only_where_nothing_else_is_asked_for),
       cmocka_unit_test(a_search_takes_sell_where_rows_are_alike),
       cmocka_unit_test(columns_are_narrow_where_they_can_be),

@@ -193,6 +193,7 @@ enum cb_status cb_plan_json(const struct cb_plan *plan, struct cb_text *text, st
       cb_json_line_integer(lines, NULL, plan->shares[i].each);
       cb_json_line_integer(lines, NULL, plan->shares[i].parts);
       cb_json_line_integer(lines, NULL, plan->shares[i].sharing);
+      if (plan->shares[i].y_too) cb_json_line_integer(lines, NULL, 1);
       cb_json_end(lines, ']');
     }
     cb_json_end(lines, ']');

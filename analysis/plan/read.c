@@ -133,7 +133,7 @@ static void take_epilogue(struct reader *reader, const json_t *root) {
   cb_free(statements);
 }
 
-/* Powers of 2, as a list of triples, the last of an enum cb_sharing. */
+/* Powers of 2, as a list of triples, the last of an enum cb_sharing; and 1 behind where Y is laid out, too. */
 static void take_vectors(struct reader *reader, const json_t *root) {
   struct cb_plan *plan = reader->plan;
   plan->vectors = 1;
@@ -150,7 +150,9 @@ static void take_vectors(struct reader *reader, const json_t *root) {
       else reader->failed = 1;
     }
     if (numbers[2] >= CB_SHARINGS) reader->failed = 1;
-    plan->shares[i] = (struct cb_vector_share){numbers[0], numbers[1], (enum cb_sharing)numbers[2]};
+    plan->shares[i] = (struct cb_vector_share){.each = numbers[0], .parts = numbers[1],
+                                               .sharing = (enum cb_sharing)numbers[2],
+                                               .y_too = json_integer_value(json_array_get(three, 3)) == 1};
   }
   if (cb_plan_vectors(plan, CB_VECTORS_STRIDED) < 1) reader->failed = 1;
 }

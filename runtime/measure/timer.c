@@ -131,6 +131,15 @@ enum cb_status cb_timer_measure(double *us, struct cb_timer *timer, cb_enqueue *
   return s;
 }
 
+enum cb_status cb_timer_once(const struct cb_timer *timer, cb_enqueue *enqueue, void *user, struct cb_diag *diag) {
+  struct batch batch = {enqueue, user, 1, NULL};
+  double us = 0;
+  enum cb_status s = timer->in_graphs ? capture_batch(&batch, timer, diag) : CB_OK;
+  if (!s) s = time_batch(&us, timer, &batch, diag);
+  if (batch.exec) timer->device->driver->call.graph_exec_destroy(batch.exec);
+  return s;
+}
+
 /* ---- ceilings */
 
 enum { THREADS = 512, TILE_BYTES = THREADS * 4 * 16 }; /* as in templates/ceilings.cu.in */

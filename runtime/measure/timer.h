@@ -35,6 +35,9 @@ enum cb_status cb_timer_launches(int *launches, struct cb_timer *timer, cb_enque
 enum cb_status cb_timer_measure(double *us, struct cb_timer *timer, cb_enqueue *enqueue, void *user,
                                 int launches, int batches, struct cb_diag *diag);
 
+/* One product, to be checked: captured, if batches are. Ends with the product. */
+enum cb_status cb_timer_once(const struct cb_timer *timer, cb_enqueue *enqueue, void *user, struct cb_diag *diag);
+
 /* The median of `count` numbers, which are sorted in place. */
 double cb_median(double *numbers, int count);
 

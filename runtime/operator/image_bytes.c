@@ -14,7 +14,7 @@
 
 /* The format's number grows when these numbers change, or when the parameters of kernels do: those of products
  * (codegen/source.h) and those of packing (templates/pack.cu.in). */
-enum { FORMAT = 6, MAX_LAUNCHES = 64 };
+enum { FORMAT = 7, MAX_LAUNCHES = 64 };
 #define MAX_BYTES ((int64_t)1 << 48)
 
 /* ---- writing */
@@ -112,6 +112,7 @@ static void write_product(struct cb_text *text, const struct cb_image *image) {
     put(text, image->shares[i].each);
     put(text, image->shares[i].parts);
     put(text, image->shares[i].sharing);
+    put(text, image->shares[i].y_too);
   }
 }
 
@@ -364,6 +365,7 @@ static void read_product(struct reader *reader, struct cb_image *image) {
     image->shares[i].each = (int)get(reader, 0, CB_MOST_VECTORS);
     image->shares[i].parts = (int)get(reader, 0, CB_MOST_VECTORS);
     image->shares[i].sharing = (enum cb_sharing)get(reader, 0, CB_SHARINGS - 1);
+    image->shares[i].y_too = (int)get(reader, 0, i == CB_VECTORS_COPIED);
   }
 }
 

@@ -47,6 +47,7 @@ struct kernels {
   struct group *groups;
   struct launch *launches;
   struct CUfunc_st *copy_x; /* lays X out by rows for CB_VECTORS_COPIED; NULL: there is none */
+  struct CUfunc_st *copy_y; /* stores Y, where that lies by rows, too; NULL: likewise */
   struct cb_family_shape shape;
   int registers, local_bytes; /* the most of any */
   struct kernels *before;     /* those in whose place they came */
@@ -71,7 +72,7 @@ struct loaded {
 struct cb_operator {
   struct loaded *loaded;
   cb_device_ptr carry_sums, carry_counters; /* one allocation, which starts with the sums */
-  cb_device_ptr x_rows;                     /* likewise its own: X of several vectors, laid out by rows */
+  cb_device_ptr x_rows, y_rows;             /* likewise its own: X of several vectors, laid out by rows, and Y */
   cb_device_ptr clocks;                     /* of a clocked kernel; the caller's */
   int apart;                                /* its launches begin when what is before them has ended */
 };
@@ -210,16 +211,24 @@ static enum cb_status find_heads_kernel(const struct loaded *loaded, struct kern
   return s ? s : prepare(loaded, kernels, launch, launch->heads, kernel, diag);
 }
 
-/* The kernel that is launched before these, where X is laid out by rows. */
-static enum cb_status find_copy(const struct loaded *loaded, struct kernels *kernels, const struct cb_image *image,
-                                struct cb_diag *diag) {
+/* A kernel that is launched before these, where X is laid out by rows, or behind. */
+static enum cb_status find_copy_kernel(const struct loaded *loaded, struct kernels *kernels,
+                                       const struct cb_image *image, const char *suffix, struct CUfunc_st **function,
+                                       struct cb_diag *diag) {
   const struct cb_driver *driver = loaded->device->driver;
   const struct launch plain = {0};
   char kernel[128];
+  snprintf(kernel, sizeof kernel, "%s%s", image->launches[0].kernel, suffix);
+  const enum cb_status s = cb_driver_find_kernel(driver, function, kernels->module, kernel, diag);
+  return s ? s : prepare(loaded, kernels, &plain, *function, kernel, diag);
+}
+
+static enum cb_status find_copy(const struct loaded *loaded, struct kernels *kernels, const struct cb_image *image,
+                                struct cb_diag *diag) {
   if (!loaded->shares[CB_VECTORS_COPIED].each || !image->launches_count) return CB_OK;
-  snprintf(kernel, sizeof kernel, "%s" CB_COPY_SUFFIX, image->launches[0].kernel);
-  const enum cb_status s = cb_driver_find_kernel(driver, &kernels->copy_x, kernels->module, kernel, diag);
-  return s ? s : prepare(loaded, kernels, &plain, kernels->copy_x, kernel, diag);
+  const enum cb_status s = find_copy_kernel(loaded, kernels, image, CB_COPY_SUFFIX, &kernels->copy_x, diag);
+  if (s || !loaded->shares[CB_VECTORS_COPIED].y_too) return s;
+  return find_copy_kernel(loaded, kernels, image, CB_COPY_Y_SUFFIX, &kernels->copy_y, diag);
 }
 
 static void free_kernels(const struct loaded *loaded, struct kernels *kernels, int can_unload) {
@@ -287,9 +296,9 @@ static void take_over(struct loaded *loaded, struct kernels *kernels) {
 
 /* ---- handles */
 
-/* Bytes of a handle's scratch: carry slots and counters, where the latter begin, and X by rows. */
+/* Bytes of a handle's scratch: carry slots and counters, where the latter begin, and X by rows, and Y. */
 struct scratch {
-  size_t carry, counters_at, x_rows;
+  size_t carry, counters_at, x_rows, y_rows;
 };
 static struct scratch scratch_of(const struct loaded *loaded) {
   const struct cb_vector_share *copied = &loaded->shares[CB_VECTORS_COPIED];
@@ -297,9 +306,11 @@ static struct scratch scratch_of(const struct loaded *loaded) {
   const size_t sums = (size_t)loaded->carry_sums * (size_t)loaded->slot_numbers * number;
   const size_t counters_at = (sums + align - 1) / align * align;
   const size_t counters = (size_t)loaded->carry_counters * sizeof(uint32_t);
+  const int64_t row = cb_copy_row_bytes(copied, loaded->info.vector_type);
   return (struct scratch){.carry = loaded->carry_sums ? counters_at + counters : 0,
                           .counters_at = counters_at,
-                          .x_rows = (size_t)(loaded->info.cols * cb_copy_row_bytes(copied, loaded->info.vector_type))};
+                          .x_rows = (size_t)(loaded->info.cols * row),
+                          .y_rows = copied->y_too ? (size_t)(loaded->info.rows * row) : 0};
 }
 
 /* A handle's own carry slots: all zero, which is what counters start from. And its room for X. */
@@ -308,6 +319,7 @@ static enum cb_status add_scratch(struct cb_operator *op, struct cb_diag *diag) 
   const struct scratch scratch = scratch_of(loaded);
   enum cb_status s = CB_OK;
   if (scratch.x_rows) s = cb_device_alloc(loaded->device, &op->x_rows, scratch.x_rows, "X by rows", diag);
+  if (!s && scratch.y_rows) s = cb_device_alloc(loaded->device, &op->y_rows, scratch.y_rows, "Y by rows", diag);
   if (s || !scratch.carry) return s;
   s = cb_device_alloc(loaded->device, &op->carry_sums, scratch.carry, "carry slots", diag);
   if (s) return s;
@@ -350,6 +362,7 @@ void cb_operator_free(struct cb_operator *op) {
   if (entered) {
     cb_device_free(device, op->carry_sums);
     cb_device_free(device, op->x_rows);
+    cb_device_free(device, op->y_rows);
   }
   release(loaded, entered);
   if (entered) cb_device_leave(device);
@@ -377,7 +390,7 @@ static void note_image(struct loaded *loaded, const struct cb_image *image) {
       .stored_bytes = image->stored_bytes,
   };
   const struct scratch scratch = scratch_of(loaded);
-  loaded->info.scratch_bytes = (int64_t)(scratch.carry + scratch.x_rows);
+  loaded->info.scratch_bytes = (int64_t)(scratch.carry + scratch.x_rows + scratch.y_rows);
 }
 
 /* The operator's own copy of the epilogue. */
@@ -503,6 +516,7 @@ static enum cb_status borrow_kernels(struct loaded *copy, const struct cb_image 
   kernels->tier = from->tier;
   kernels->module = from->module;
   kernels->copy_x = from->copy_x;
+  kernels->copy_y = from->copy_y;
   kernels->registers = from->registers;
   kernels->local_bytes = from->local_bytes;
   memcpy(kernels->launches, from->launches, (size_t)image->launches_count * sizeof *kernels->launches);
@@ -795,6 +809,41 @@ static enum cb_status copy_x(const struct cb_operator *op, struct arguments *arg
   return s;
 }
 
+/* The product with X by rows, into rows of Y, and a launch that stores these with alpha and beta. */
+static enum cb_status launch_copied(const struct cb_operator *op, struct arguments *arguments,
+                                    struct CUstream_st *stream, struct cb_diag *diag) {
+  const struct loaded *loaded = op->loaded;
+  const struct cb_vector_share *share = &loaded->shares[CB_VECTORS_COPIED];
+  const enum cb_type type = loaded->info.vector_type;
+  const int narrow = loaded->info.sum_type == CB_F32;
+  struct kernels *kernels = atomic_load_explicit(&loaded->kernels, memory_order_acquire);
+  struct launch store = {.function = kernels->copy_y,
+                         .blocks = (unsigned)cb_divide_up(loaded->info.rows, cb_copy_rows(share, type)),
+                         .threads = CB_COPY_THREADS};
+  struct arguments plain = *arguments;
+  struct columns columns = arguments->columns;
+  enum cb_status s = copy_x(op, &plain, stream, diag);
+  if (!share->y_too) return s ? s : launch_all(loaded, &plain, stream, diag);
+  plain.y = op->y_rows;
+  plain.alpha = scalar_of(1, 0);
+  plain.beta = scalar_of(0, 0);
+  plain.columns.y_vector = 1;
+  plain.columns.y_entry = plain.columns.x_entry;
+  plain.columns.count = cb_share_vectors_of(share);
+  if (!s) s = launch_all(loaded, &plain, stream, diag);
+  if (s) return s;
+  void *parameters[5] = {&plain.y, &arguments->y};
+  int count = 2;
+  if (loaded->info.form == CB_FORM_AXPBY) {
+    parameters[count++] = narrow ? (void *)arguments->alpha.narrow : arguments->alpha.wide;
+    parameters[count++] = narrow ? (void *)arguments->beta.narrow : arguments->beta.wide;
+  }
+  parameters[count] = &columns;
+  return cb_driver_check(loaded->device->driver,
+                         launch_kernel(loaded, &store, -1, arguments->apart, stream, parameters), diag,
+                         "launch the kernel that stores Y");
+}
+
 static enum cb_status check_many(const struct loaded *loaded, const struct cb_dense *x, const struct cb_dense *y,
                                  int count, struct cb_diag *diag) {
   const int64_t most = INT32_MAX / (int64_t)cb_type_size(loaded->info.vector_type);
@@ -822,8 +871,8 @@ enum cb_status cb_operator_multiply_many(const struct cb_operator *op, int count
     if (loaded->info.vectors > 1) arguments.kernel = choose_kernel(loaded, &x, &y, count, &taken);
     arguments.columns =
         (struct columns){x.vector, y.vector, (int32_t)(x.entry * size), (int32_t)(y.entry * size), taken};
-    if (arguments.kernel == CB_VECTORS_COPIED) s = copy_x(op, &arguments, stream, diag);
-    if (!s) s = launch_all(loaded, &arguments, stream, diag);
+    s = arguments.kernel == CB_VECTORS_COPIED ? launch_copied(op, &arguments, stream, diag)
+                                              : launch_all(loaded, &arguments, stream, diag);
     x.at += (cb_device_ptr)(taken * x.vector * size);
     y.at += (cb_device_ptr)(taken * y.vector * size);
   }

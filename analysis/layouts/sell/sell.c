@@ -53,6 +53,8 @@ struct state {
   int64_t split_slices;    /* the first slices: one segment each */
   uint32_t *segment_first; /* by split slice, or cut segment: the segment's first nonzero in its row */
   /* cut: `row` has, for a segment, how many rows there are, 1, and its number */
+  int several;  /* vectors */
+  int together; /* loads of several: see loads_together */
   int cut;
   int64_t cut_rows, segments;
   int32_t *cut_row, *first_segment; /* by row that is cut: the row; its first segment, and behind the last */
@@ -296,6 +298,14 @@ static int end_trial(struct state *state, struct state *trial, int better) {
   return good;
 }
 
+/* None where rows are little longer than a segment: its second batches cost several vectors less than that segments
+ * wait for each other (mip_dano3mip, 530 nonzeros and 512 of a segment, 8 vectors: 4.7 and 3.7 us). */
+static void spare_segments(struct state *state) {
+  int64_t longest = 0;
+  for (int64_t row = 0; row < state->csr->rows; row++) longest = cb_larger(longest, row_length(state, row));
+  if (2 * longest <= 3 * state->segment) state->segment = cb_larger(state->segment, longest);
+}
+
 /* The same rows sorted within windows, perhaps with varied lanes. */
 static int try_sorted(struct state *state, const int32_t *sorted, const struct cb_target *target, int varied,
                       int force) {
@@ -307,9 +317,11 @@ static int try_sorted(struct state *state, const int32_t *sorted, const struct c
                         .lanes = state->lanes,
                         .vector = state->vector,
                         .slot_bytes = state->slot_bytes,
+                        .several = state->several,
                         .target = MOST_BATCH};
   while (trial.target < 2 * MOST_BATCH && trial.target < share) trial.target *= 2;
   trial.segment = trial.target * 2 * LANES;
+  if (state->several) spare_segments(&trial);
   set_slices(&trial);
   if (varied) make_slices(&trial, sorted);
   else take_order(&trial, sorted);
@@ -390,8 +402,9 @@ static int is_scattered(const struct cb_csr *csr) {
   return span * 2 > (double)csr->nnz * (double)csr->cols;
 }
 
-/* R-MAT 20: eight vectors 186 us, 232 as varied; 16 vectors 299 and 351; four 164 and 141, so not there. The longest
- * take 64 us, so the matrix has to be large; segments are the longer, the larger it is. */
+/* R-MAT 20: eight vectors 169 us, 236 as varied; 16 vectors 285 and 353; four 164 and 141, so not there. The longest
+ * take 64 us, so the matrix has to be large; segments are the longer, the larger it is. By columns it needs Y to be
+ * laid out (plan/vectors.c). */
 static int wants_cut(const struct state *state, const struct cb_region_builder *builder, const int64_t *settings) {
   enum { ROW_BYTES = 64, MEAN = 8, ROWS_OF_GPU = 2048 };
   const struct cb_csr *csr = state->csr;
@@ -400,14 +413,17 @@ static int wants_cut(const struct state *state, const struct cb_region_builder *
   if (cb_type_is_complex(builder->sum_type)) return 0;
   if (csr->rows + csr->nnz / LEAST_SEGMENT >= INT32_MAX / 2) return 0; /* they have numbers */
   if (settings[SELL_CUT]) return settings[SELL_CUT] == CB_ON;
-  return bytes >= ROW_BYTES && state->varied && csr->nnz >= MEAN * csr->rows &&
+  if (builder->options->form == CB_FORM_ADD || builder->vector_type != builder->sum_type) return 0;
+  return bytes >= ROW_BYTES && builder->options->copy_x != CB_OFF && state->varied && csr->nnz >= MEAN * csr->rows &&
          csr->rows >= (int64_t)ROWS_OF_GPU * builder->target->multiprocessors && is_scattered(csr);
 }
 
-/* Instead of what the state is. */
+/* Instead of what the state is. Lanes load two neighbouring nonzeros at once: L2 has 85 % of the requests that it can
+ * answer, of which that leaves 2 M of 23 M out (R-MAT 20 x 8, 169.5 us; by one 177.5, by four 169.5). */
 static int try_cut(struct state *state, const struct cb_region_builder *builder, const int64_t *settings) {
-  enum { MOST = 256, SHARE = 1 << 16 };
-  struct state trial = {.csr = state->csr, .equal = -1, .sorted = 1, .cut = 1, .lanes = 1, .vector = 1,
+  enum { MOST = 256, SHARE = 1 << 16, VECTOR = 2 };
+  struct state trial = {.csr = state->csr, .equal = -1, .sorted = 1, .several = 1, .cut = 1, .lanes = 1,
+                        .vector = settings[SELL_VECTOR] ? (int)settings[SELL_VECTOR] : VECTOR,
                         .slot_bytes = state->slot_bytes, .segment = LEAST_SEGMENT};
   if (!wants_cut(state, builder, settings)) return 1;
   while (trial.segment < MOST && 2 * trial.segment * SHARE <= state->csr->nnz * 3 / 2) trial.segment *= 2;
@@ -423,6 +439,7 @@ static int cut_slices(struct state *state, const struct cb_region_builder *build
   const int64_t sort = settings[SELL_SORT], vary = settings[SELL_VARY];
   int good = 1;
   state->slot_bytes = builder->value_bytes + COLUMN_BYTES;
+  state->several = builder->options->vectors > 1;
   state->equal = cb_equal_length(csr->rows, row_length, state);
   state->lanes = choose_lanes(csr, settings, builder->target);
   state->vector = choose_vector(state, builder);
@@ -610,6 +627,7 @@ static void build_lanes(struct cb_region_builder *builder, const struct state *s
 static int64_t choose_batch(const struct state *state) {
   const int64_t mean = cb_divide_up(state->steps, state->slices);
   if (state->cut) return SMALL_BATCH;
+  if (state->together) return MOST_BATCH;
   if (state->longest <= MOST_BATCH) return cb_larger(state->longest, state->vector);
   const int64_t batch = mean > MOST_BATCH ? MOST_BATCH : mean < 2 ? 2 : mean;
   return cb_round_up(batch, state->vector);
@@ -705,6 +723,8 @@ static void build_region(struct cb_region_builder *builder, struct state *state)
   builder->region.sharing = state->cut ? CB_SHARING_LANES : CB_SHARING_WARPS;
   builder->region.several_blocks = several_blocks(builder, state);
   builder->region.most_lanes = state->varied ? LANES : state->lanes;
+  builder->region.scatters_rows = state->cut;
+  builder->region.loads_together = state->together;
   if (state->cut) build_cut(builder, state);
 }
 
@@ -728,6 +748,20 @@ static enum cb_status predict(struct cb_region_builder *builder, const struct st
   return cb_sectors_predict_by_stretch(builder, state, visit_sectors, sector_stretches, diag);
 }
 
+/* Several vectors whose loads wait more than they queue: of cut rows (R-MAT 20 x 8, 186 us by loads in branches, 177
+ * so), and of matrices that the GPU has room for at once while some row waits for batch after batch (mbeacxc 4.2 and
+ * 2.8 us). Where rows are short it loads too much: road_USA-NY takes 15.8 for 13.5 us. */
+static int loads_together(const struct state *state, const struct cb_region_builder *builder) {
+  enum { BLOCKS = 3, WIDE_BLOCKS = 2, WIDE = 64 }; /* of a multiprocessor; bytes of a row's sums */
+  enum { PARTS = 4 };                              /* threads that share vectors, at most */
+  const int64_t bytes = builder->options->vectors * (int64_t)cb_type_size(builder->sum_type);
+  const int64_t blocks = state->slices / WARPS * cb_smaller(builder->options->vectors / 2, PARTS);
+  const int64_t most = bytes > WIDE ? WIDE_BLOCKS : BLOCKS; /* two doubles of a batch fit 80 registers */
+  if (!state->several || state->cut) return state->cut;
+  return state->longest >= 2 * MOST_BATCH && blocks <= most * builder->target->multiprocessors &&
+         !cb_type_is_complex(builder->sum_type);
+}
+
 static enum cb_status sell_plan(struct cb_region_builder *builder, struct cb_diag *diag) {
   const struct cb_csr *csr = builder->work.part.csr;
   const enum cb_status s = cb_region_state(builder, sizeof(struct state), diag);
@@ -739,6 +773,7 @@ static enum cb_status sell_plan(struct cb_region_builder *builder, struct cb_dia
   if (slots / 64 > csr->nnz + csr->rows + 65536 || state->slices > INT32_MAX)
     return cb_fail(diag, CB_ERR_LIMIT, "sliced ELL would pad %lld nonzeros to %lld slots; use another recipe",
                    (long long)csr->nnz, (long long)slots);
+  state->together = loads_together(state, builder);
   builder->work.units = state->slices;
   builder->needs_columns |= state->cut && csr->remote; /* the host packs it */
   build_region(builder, state);

@@ -99,11 +99,13 @@ static int around_of(const struct cb_syntax *tree, int node) {
   return around;
 }
 
-/* The kernel that lays X of several vectors out by rows. */
-static int lays_x_out(const char *kernel) {
-  static const char suffix[] = "_copy_x";
-  const size_t length = strlen(kernel), of_suffix = sizeof suffix - 1;
-  return length > of_suffix && !strcmp(kernel + length - of_suffix, suffix);
+/* The kernels that lay X of several vectors out by rows, or store Y. */
+static int lays_out(const char *kernel) {
+  static const char *const suffixes[] = {"_copy_x", "_copy_y"};
+  const size_t length = strlen(kernel), of_suffix = strlen(suffixes[0]);
+  for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
+    if (length > of_suffix && !strcmp(kernel + length - of_suffix, suffixes[i])) return 1;
+  return 0;
 }
 
 /* A kernel's parameters x and y go into its Vectors, those of several by `place`, and nowhere else. */
@@ -114,7 +116,7 @@ static void check_parameter(const struct checked *checked, int use) {
   if (node->kind != CB_CLANG_NAME || named < 0 || tree->nodes[named].kind != CB_CLANG_PARAMETER) return;
   if (!cb_syntax_is_kernel(tree, tree->nodes[named].parent) || (strcmp(node->name, "x") && strcmp(node->name, "y")))
     return;
-  if (lays_x_out(name_of(tree, tree->nodes[named].parent))) return;
+  if (lays_out(name_of(tree, tree->nodes[named].parent))) return;
   int around = around_of(tree, use);
   if (around >= 0 && tree->nodes[around].kind == CB_CLANG_CALL && !strcmp(tree->nodes[around].name, "place"))
     around = around_of(tree, around);
