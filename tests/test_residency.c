@@ -111,6 +111,9 @@ static void indices_stay_first(void **state) {
     assert_int_equal(strstr(body, "load_hinted(arrays.hot_place + i, kIndices)") != NULL, left >= 0);
     assert_int_equal(strstr(body, "load_hinted(arrays.row_of + i, kIndices)") != NULL, left >= 0);
     assert_non_null(strstr(body, "load_hinted(arrays.values + slot, kStream)"));
+    char constant[48];
+    snprintf(constant, sizeof constant, "constexpr Stream kStream{0x%x};", left < 0 ? region->stream : region->value_stream);
+    assert_non_null(strstr(body, constant));
     release_kernel(&kernel);
   }
   static const char *const others[][2] = {{matrix, "recipe=hot hot-columns=64 vectors=2"}, {"fe3,n=12", "recipe=blocks"}};
