@@ -183,6 +183,7 @@ enum cb_sharing {
 enum {
   CB_STREAM_LEAVES = 0x12F00000, /* it makes room first, for x, y and what others have there */
   CB_STREAM_STAYS = 0x16F00000,  /* it is as all else, so that the next product finds it */
+  CB_STREAM_KEPT = 0x14F00000,   /* it stays before all else */
   CB_STREAM_SHARES = 0x15000000, /* n sixteenths of it stay, and the rest leaves: + n * CB_STREAM_SIXTEENTH */
   CB_STREAM_SIXTEENTH = 1 << 20
 };
@@ -202,6 +203,8 @@ struct cb_region {
   const double *value_table; /* ascending by bit pattern, so that code 0 is +0 where that occurs */
   int64_t bytes;      /* stored arrays, all of them */
   int32_t stream;     /* CB_STREAM_…, of what is read once: the same in all regions */
+  int keeps_indices;    /* gathers wait for what it reads once beside values: where a part stays, that does first */
+  int32_t value_stream; /* of values alone, where all else that is read once is kept; 0: all as `stream` says */
   enum cb_commit commit;
   int owns_rows; /* the rows that it writes are not all: other regions write the others */
   int64_t first_block, blocks; /* thread blocks within its launch */

@@ -44,10 +44,23 @@ static int shares(const struct emitter *emitter, const struct cb_region *region)
   return !is_family(emitter) && region->stream != CB_STREAM_STAYS && region->stream != CB_STREAM_LEAVES;
 }
 
-void cb_scope_stream(struct cb_scope *scope, const struct emitter *emitter, const struct cb_region *region) {
+void cb_scope_stream(struct cb_scope *scope, const struct emitter *emitter, const struct cb_region *region,
+                     enum cb_role role) {
   const int hinted = is_family(emitter) || shares(emitter, region);
+  const char *constant = region->value_stream && role != CB_ROLE_VALUES ? ", kIndices" : ", kStream";
   cb_scope_optional(scope, "stream", hinted ? "load_hinted" : "load_stream");
-  cb_scope_optional(scope, "hint", is_family(emitter) ? ", Stream{arrays.sizes->stream}" : hinted ? ", kStream" : "");
+  cb_scope_optional(scope, "hint", is_family(emitter) ? ", Stream{arrays.sizes->stream}" : hinted ? constant : "");
+}
+
+static void add_shares(struct cb_text *constants, const char *accessors, const struct cb_region *region) {
+  const int stream = region->value_stream ? region->value_stream : region->stream;
+  if (cb_has_word(accessors, "kStream"))
+    cb_text_add(constants, "constexpr Stream kStream{0x%x};  // plan: %d sixteenths of %s stay in L2 for the next product\n",
+                (unsigned)stream, (stream - CB_STREAM_SHARES) / CB_STREAM_SIXTEENTH,
+                region->value_stream ? "the values" : "what is read once");
+  if (cb_has_word(accessors, "kIndices"))
+    cb_text_add(constants, "constexpr Stream kIndices{0x%x};  // plan: and all else that is read once\n",
+                (unsigned)CB_STREAM_KEPT);
 }
 
 void cb_keep_stream(struct cb_text *constants, struct cb_text *accessors, struct cb_text *sections,
@@ -55,9 +68,7 @@ void cb_keep_stream(struct cb_text *constants, struct cb_text *accessors, struct
   static const char *const kept[][2] = {{"load_stream", "load"},
                                         {"load_stream_vector", "load_cached_vector"},
                                         {"load_complex", "load_complex_cached"}};
-  if (shares(emitter, region) && cb_has_word(cb_text_string(accessors), "kStream"))
-    cb_text_add(constants, "constexpr Stream kStream{0x%x};  // plan: %d sixteenths of what is read once stay in L2 for the next product\n",
-                (unsigned)region->stream, (region->stream - CB_STREAM_SHARES) / CB_STREAM_SIXTEENTH);
+  if (shares(emitter, region)) add_shares(constants, cb_text_string(accessors), region);
   if (is_family(emitter) || region->stream != CB_STREAM_STAYS) return;
   for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
     cb_word_instead(accessors, kept[i][0], kept[i][1]);
@@ -75,7 +86,7 @@ enum cb_status cb_add_value_accessors(struct emitter *emitter, struct cb_text *t
   cb_scope_optional(&scope, "number", number_type(emitter));
   cb_scope_optional(&scope, "index", integer_for(emitter, region->value_slots));
   cb_scope_optional(&scope, "array", array ? array->name : "");
-  cb_scope_stream(&scope, emitter, region);
+  cb_scope_stream(&scope, emitter, region, CB_ROLE_VALUES);
   if (array && array->role == CB_ROLE_MIXED) cb_scope_section(&scope, "mixed");
   cb_scope_section(&scope, kind_of(region));
   if (emitter->plan->conjugated) cb_scope_optional_section(&scope, "conjugated");

@@ -26,15 +26,17 @@ enum cb_status cb_add_value_accessors(struct emitter *emitter, struct cb_text *t
 void cb_add_equal_value(struct emitter *emitter, struct cb_text *constants, struct cb_text *sections,
                         const struct cb_region *region);
 
-/* Where the second parts of split values begin, if the accessors ask for it. */
-/* How the region's text reads what it reads once, @stream@ and @hint@ in templates/region.cu.in: load_stream, or with
- * what becomes of it in L2. The former is the name for one element; that for several ends with "_vector". */
-void cb_scope_stream(struct cb_scope *scope, const struct emitter *emitter, const struct cb_region *region);
+/* How the region's text reads what it reads once of such a role, @stream@ and @hint@ in templates/region.cu.in:
+ * load_stream, or with what becomes of it in L2. The former is the name for one element; that for several ends with
+ * "_vector". */
+void cb_scope_stream(struct cb_scope *scope, const struct emitter *emitter, const struct cb_region *region,
+                     enum cb_role role);
 
-/* Where all of it stays in L2, it is read as all else; where a part does, the constant that says so is defined. */
+/* Where all of it stays in L2, it is read as all else; where a part does, constants that say so are defined. */
 void cb_keep_stream(struct cb_text *constants, struct cb_text *accessors, struct cb_text *sections,
                     const struct emitter *emitter, const struct cb_region *region);
 
+/* Where the second parts of split values begin, if the accessors ask for it. */
 void cb_add_rests(struct cb_text *constants, const struct cb_text *accessors, const struct cb_region *region);
 
 #endif

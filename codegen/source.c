@@ -101,7 +101,7 @@ static enum cb_status add_vector_accessor(struct emitter *emitter, struct cb_tex
   cb_scope_placeholder(&scope, "index", integer_for(emitter, array->count));
   const int stored = array->storage == CB_STORED && !is_index(emitter, array);
   if (stored) cb_scope_placeholder(&scope, "element", cb_type_c_name(array->type));
-  if (stored) cb_scope_stream(&scope, emitter, region);
+  if (stored) cb_scope_stream(&scope, emitter, region, array->role);
   if (constant) cb_scope_placeholder(&scope, "constant", constant);
   const char *accessor = stored     ? "accessor_vector_stored"
                          : constant ? "accessor_vector_constant"
@@ -119,7 +119,7 @@ static enum cb_status add_accessor(struct emitter *emitter, struct cb_text *text
   cb_scope_placeholder(&scope, "result", integer_for(emitter, array->largest));
   cb_scope_placeholder(&scope, "index", integer_for(emitter, array->count));
   if (array->storage != CB_STORED) cb_scope_placeholder(&scope, "meaning", array->meaning);
-  else if (array->streamed) cb_scope_stream(&scope, emitter, region);
+  else if (array->streamed) cb_scope_stream(&scope, emitter, region, array->role);
   else {
     cb_scope_placeholder(&scope, "stream", "load");
     cb_scope_placeholder(&scope, "hint", "");

@@ -85,6 +85,51 @@ static void a_share_is_a_part_of_l2(void **state) {
                   CB_STREAM_SHARES + 4 * CB_STREAM_SIXTEENTH);
 }
 
+/* Where gathers wait for indices, these stay first, and of the values as much as they leave; where they take more than
+ * that room, a share of all arrays stays. Likewise in other layouts, for several vectors, and where all of it stays. */
+static void indices_stay_first(void **state) {
+  static const char hot[] = "recipe=hot hot-columns=64", matrix[] = "rmat,scale=12,edge_factor=60";
+  int64_t vectors;
+  const int64_t none = stored_bytes("fe3,n=12", "recipe=blocks", &vectors), stored = stored_bytes(matrix, hot, &vectors);
+  (void)state;
+  for (int64_t l2 = stored / 2 + 4096; l2 < stored; l2 += stored / 16) {
+    struct kernel kernel = {0};
+    make_with_l2(&kernel, matrix, hot, l2);
+    const struct cb_region *region = &kernel.plan->regions[0];
+    int64_t values = 0, indices = 0;
+    for (int i = 0; i < region->arrays_count; i++) {
+      const struct cb_array *array = &region->arrays[i];
+      const int64_t bytes = array->count * (int64_t)cb_type_size(array->type);
+      if (array->role == CB_ROLE_VALUES) values += bytes;
+      else if (array->streamed && array->storage == CB_STORED) indices += bytes;
+    }
+    assert_true(values > 2 * indices && indices > 0);
+    const int64_t left = l2 * 4 / 10 - indices;
+    const char *body = kernel.source.text + kernel.source.body;
+    if (left < 0) assert_int_equal(region->value_stream, 0);
+    else assert_int_equal(region->value_stream, CB_STREAM_SHARES + 16 * left / values * CB_STREAM_SIXTEENTH);
+    assert_int_equal(strstr(body, "load_hinted(arrays.hot_place + i, kIndices)") != NULL, left >= 0);
+    assert_int_equal(strstr(body, "load_hinted(arrays.row_of + i, kIndices)") != NULL, left >= 0);
+    assert_non_null(strstr(body, "load_hinted(arrays.values + slot, kStream)"));
+    char constant[48];
+    snprintf(constant, sizeof constant, "constexpr Stream kStream{0x%x};", left < 0 ? region->stream : region->value_stream);
+    assert_non_null(strstr(body, constant));
+    release_kernel(&kernel);
+  }
+  static const char *const others[][2] = {{matrix, "recipe=hot hot-columns=64 vectors=2"}, {"fe3,n=12", "recipe=blocks"}};
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+    struct kernel kernel = {0};
+    make_with_l2(&kernel, others[i][0], others[i][1], i ? none : stored);
+    assert_int_equal(kernel.plan->regions[0].value_stream, 0);
+    release_kernel(&kernel);
+  }
+  struct kernel kernel = {0};
+  make_with_l2(&kernel, matrix, hot, 2 * (stored + vectors));
+  assert_int_equal(kernel.plan->regions[0].stream, CB_STREAM_STAYS);
+  assert_int_equal(kernel.plan->regions[0].value_stream, 0);
+  release_kernel(&kernel);
+}
+
 static void the_option_decides(void **state) {
   (void)state;
   assert_int_equal(stream_of("fe3,n=9", "recipe=blocks index-limit=4096", INT64_C(1) << 40), CB_STREAM_LEAVES);
@@ -149,18 +194,15 @@ static void texts_read_so(void **state) {
   cb_nvrtc_close(nvrtc);
 }
 
-/* A kernel of which a part stays gives right results: on the emulation, against the oracle. */
-static void a_share_changes_no_result(void **state) {
-  static const char *const cases[][2] = {{"fe3,n=14", "recipe=blocks"}, {"stencil27,n=24", "recipe=dia"},
-                                         {"fe3,n=14", "recipe=patterns"}};
+/* Kernels of which a part stays, on the emulation, against the oracle. */
+static void verify_shares(const char *const (*cases)[2], size_t count) {
   struct cb_verify_options options;
   struct kernel_batch batch;
-  (void)state;
   cb_verify_options_default(&options);
   options.orders = 1;
   options.host.compiler = usual_compiler();
   open_batch(&batch, &options);
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+  for (size_t i = 0; i < count; i++) {
     struct kernel *kernel = next_kernel(&batch);
     int64_t vectors;
     const int64_t stored = stored_bytes(cases[i][0], cases[i][1], &vectors);
@@ -173,12 +215,26 @@ static void a_share_changes_no_result(void **state) {
   assert_int_equal(batch.failures, 0);
 }
 
+static void a_share_changes_no_result(void **state) {
+  static const char *const cases[][2] = {{"fe3,n=14", "recipe=blocks"}, {"stencil27,n=24", "recipe=dia"},
+                                         {"fe3,n=14", "recipe=patterns"}};
+  (void)state;
+  verify_shares(cases, sizeof cases / sizeof *cases);
+}
+
+static void nor_do_indices_first(void **state) {
+  static const char *const cases[][2] = {{"rmat,scale=12,edge_factor=60", "recipe=hot hot-columns=64"}};
+  (void)state;
+  verify_shares(cases, 1);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(what_fits_stays),       cmocka_unit_test(indices_stay_anyhow),
-      cmocka_unit_test(a_share_is_a_part_of_l2),
+      cmocka_unit_test(a_share_is_a_part_of_l2), cmocka_unit_test(indices_stay_first),
       cmocka_unit_test(the_option_decides),    cmocka_unit_test(several_vectors_count),
       cmocka_unit_test(texts_read_so),         cmocka_unit_test(a_share_changes_no_result),
+      cmocka_unit_test(nor_do_indices_first),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

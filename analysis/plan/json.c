@@ -102,6 +102,7 @@ static void region_object(struct cb_json_lines *lines, const struct cb_region *r
   values_object(lines, region);
   cb_json_line_integer(lines, "bytes", region->bytes);
   if (region->stream != CB_STREAM_LEAVES) cb_json_line_integer(lines, "stream", region->stream);
+  if (region->value_stream) cb_json_line_integer(lines, "value_stream", region->value_stream);
   cb_json_line_text(lines, "commit", commit_names[region->commit]);
   cb_json_line_integer(lines, "first_block", region->first_block);
   cb_json_line_integer(lines, "blocks", region->blocks);

@@ -577,6 +577,7 @@ static void build_region(struct cb_region_builder *builder, struct state *state)
   builder->region.blocks_per_sm = state->per_sm;
   builder->region.dynamic_shared = state->at.hot * state->hot_bytes;
   builder->region.static_shared = met_bytes(builder);
+  builder->region.keeps_indices = 1;
   builder->region.takes_vectors = !state->at.gather;
   builder->region.sharing = CB_SHARING_TURNS;
   builder->region.staged_parts = PARTS;
