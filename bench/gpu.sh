@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Everything that needs a GPU, in one call, with the tool that bench/pack_gpu.sh put into .gpu/. Ends with a short table.
 #
-#   bench/gpu.sh [STEP…]      check bench sanitize, unless steps are named; also: calibrate tune bench32 atomics recipes
+#   bench/gpu.sh [STEP…]      check bench sanitize sanitizesolve, unless steps are named; also: calibrate tune bench32 atomics recipes
 #                             examples python pycalls pysolve setup warm coldstart update devpack solve lp heads complex petsc petscscaling api soak campaign ncu paper
 #
 #   check      small matrices of every form and type: compile, multiply, compare        check.txt
@@ -33,7 +33,7 @@
 #              80 s (SYMMETRIC_MATRICES: others)                                      symmetric*.jsonl symmetric.md
 #   lp         linear programs, an iteration beside its two products (LP_MATRICES: others)    lp.txt
 #   solve      solvers as one kernel beside kernels one after the other, and cuSPARSE with cuBLAS (SOLVE_MATRICES: others; SOLVE_BLOCKS: numbers of
-#              thread blocks), then small ones under compute-sanitizer            solve*.txt solve.jsonl
+#              thread blocks)                                                    solve.txt solve.jsonl
 #   heads      split values: products of whole and split ones and with heads, cg and cg-mixed; about 50 s (HEADS_MATRICES:
 #              others)                                                           heads.txt
 #   complex    complex matrices in both precisions beside cuSPARSE's complex products; about 80 s (COMPLEX_MATRICES:
@@ -47,7 +47,8 @@
 #   soak       the same for SOAK_SECONDS (120), with an eye on memory (bench/soak.c)    soak.txt
 #   campaign   random matrices by the million, every row checked on the GPU (bench/campaign.c), for CAMPAIGN_SECONDS (480) at
 #              most; CAMPAIGN_OPTIONS, as "--seed 2"                          campaign.txt campaign-failures.txt
-#   sanitize   compute-sanitizer: memcheck, racecheck, initcheck                        sanitize.txt
+#   sanitize   compute-sanitizer over products: memcheck, racecheck, initcheck          sanitize.txt
+#   sanitizesolve  memcheck, racecheck, initcheck, synccheck over small solvers of every form and linear programs    sanitizesolve.txt
 #   paper      the tables of the five papers on a few small stand-ins (bench/paper)     paper/
 #   ncu        one matrix (NCU_MATRIX) under Nsight Compute, clocks left alone          ncu.txt
 #
@@ -66,7 +67,7 @@ out=${OUT:-bench-out}
 cbgen=$PWD/.gpu/cbgen
 mkdir -p "$out"
 out=$(realpath "$out")
-steps=${*:-check bench sanitize}
+steps=${*:-check bench sanitize sanitizesolve}
 summary=$out/summary.txt
 : >"$summary"
 export PATH=$PATH:/usr/local/cuda/bin
@@ -184,15 +185,13 @@ option_sets() {
 LIST
 }
 
-# job "TOOL MATRIX [OPTION…]": one product, under TOOL of compute-sanitizer unless that is "-". Says "ok" or "FAILED", and
-# what was said.
+# job "TOOL COMMAND…": under TOOL of compute-sanitizer unless that is "-". Says "ok" or "FAILED", and what was said.
 job() {
-  local tool matrix options command said=$work/$BASHPID
-  read -r tool matrix options <<<"$1"
-  command=("$cbgen" run -q "$matrix")
+  local tool words command said=$work/$BASHPID
+  read -r tool words <<<"$1"
+  read -ra command <<<"$words"
   [ "$tool" = - ] || command=(compute-sanitizer --tool "$tool" --error-exitcode 99 "${command[@]}")
-  # shellcheck disable=SC2086
-  if OMP_NUM_THREADS=2 CBGEN_DEBUG=1 timeout 100 "${command[@]}" $options >"$said" 2>&1 </dev/null; then
+  if OMP_NUM_THREADS=2 timeout 100 "${command[@]}" >"$said" 2>&1 </dev/null; then
     echo "ok $1"
   elif grep -Eq 'use (another )?recipe|or lower ' "$said"; then # a recipe that is not for this matrix
     echo "ok $1 (refused)"
@@ -202,9 +201,8 @@ job() {
   rm -f "$said"
 }
 export -f job
-export cbgen
 
-# run_jobs NAME LIMIT <JOBS: eight at a time; failures go to NAME.txt, the counts to the summary.
+# run_jobs NAME LIMIT <JOBS: eight at a time; failures, and what the limit cut off, go to NAME.txt, counts to the summary.
 run_jobs() {
   local name=$1 limit=$2 all started=$SECONDS good bad
   work=$(mktemp -d)
@@ -216,6 +214,8 @@ run_jobs() {
   good=$(grep -c '^ok ' "$out/$name.all")
   bad=$(grep -c '^FAILED ' "$out/$name.all")
   grep -v '^ok ' "$out/$name.all" >"$out/$name.txt"
+  awk 'FNR == NR { sub(/^[^ ]* /, ""); sub(/ \(refused\)$/, ""); done[$0]; next } !($0 in done) { print "CUT OFF " $0 }' \
+    "$out/$name.all" "$work/jobs" >>"$out/$name.txt"
   say "$name: $good of $all right, $bad failed$([ $((good + bad)) = "$all" ] || echo ", the others cut off after $((SECONDS - started)) s")"
   head -c 2000 "$out/$name.txt"
   rm -rf "$work" "$out/$name.all"
@@ -226,9 +226,9 @@ check() {
   local matrix options emulated=3
   command -v "${CXX:-c++}" >/dev/null || { say "check: no C++ compiler: no bits are compared with the emulation"; emulated=0; }
   while read -r matrix; do
-    while read -r options; do echo "- $matrix $options$([ $emulated -le 0 ] || echo ' --emulate')"; done < <(option_sets)
+    while read -r options; do echo "- .gpu/cbgen run -q $matrix $options$([ $emulated -le 0 ] || echo ' --emulate')"; done < <(option_sets)
     emulated=$((emulated - 1))
-  done < <(small_matrices) | run_jobs check "$1"
+  done < <(small_matrices) | CBGEN_DEBUG=1 run_jobs check "$1"
 }
 
 # bench NAME LIMIT [OPTION…]
@@ -293,9 +293,37 @@ sanitize() {
   for tool in memcheck racecheck initcheck; do
     while read -r matrix; do
       for options in "" "--recipe=cb" "--recipe=cb --unit-budget=64" "--recipe=sell-long --long-row=20 --fuse=on" \
-        "--recipe=phases --phase-columns=200 --phase-set=64 --phase-row=1"; do echo "$tool $matrix $options"; done
+        "--recipe=phases --phase-columns=200 --phase-set=64 --phase-row=1"; do
+        echo "$tool .gpu/cbgen run -q $matrix $options"
+      done
     done < <(small_matrices | head -9)
-  done | run_jobs sanitize "$1"
+  done | CBGEN_DEBUG=1 run_jobs sanitize "$1"
+}
+
+# One solution each, of every form and method, and of linear programs.
+small_programs() {
+  sed 's/^/.gpu\/bench_/' <<'LIST'
+solve --check 1 --forms grid:4,grid+steps:4,grid+resident:4 cg:generate:stencil7,n=6
+solve --check 1 --forms grid+resident+pipelined+matrix:4,block,block+resident cg:generate:stencil7,n=6
+solve --check 1 --forms cluster:4,cluster+resident:4 cg:generate:fe3,n=3
+solve --check 1 --recipe merge --forms grid+pipelined+matrix cg:generate:stencil7,n=8
+solve --check 1 --forms grid:4,block bicgstab:generate:random,rows=600,cols=600,density=0.01
+solve --check 1 --forms grid:4 gmres:generate:stencil7,n=5 minres:generate:stencil7,n=5
+solve --check 1 --forms host cg:generate:stencil7,n=6 bicgstab:generate:random,rows=600,cols=600,density=0.01
+solve --check 1 --forms host gmres:generate:stencil7,n=5 pagerank:generate:rmat,scale=8,edge_factor=4
+solve --check 1 batch:generate:stencil7,n=5
+lp --check 1 generate:random,rows=60,cols=200,density=0.05
+lp --check 1 --products 1 generate:random,rows=60,cols=200,density=0.05
+LIST
+}
+
+# The host repeats what a conditional node would, in whose body the tools are wrong, or fail (bench/sanitizer.cu). racecheck
+# knows barriers alone: it takes the words by which thread blocks of a cluster wait for each other, in shared memory, for
+# races.
+sanitizesolve() {
+  command -v compute-sanitizer >/dev/null || { say "sanitizesolve: compute-sanitizer is not installed"; return; }
+  small_programs | sed 's/.*/racecheck &\nsynccheck &\nmemcheck &\ninitcheck &/' | grep -v '^racecheck .*cluster' | sort -r |
+    CBGEN_DEBUG=1 run_jobs sanitizesolve "$1"
 }
 
 # petsc LIMIT: ten matrices, five of them real where they were packed.
@@ -369,20 +397,11 @@ lp() {
 
 # solve LIMIT
 solve() {
-  local tool
   # shellcheck disable=SC2086 # a list of words
   timeout -k 5 "$1" .gpu/bench_solve --forms "${SOLVE_FORMS:-auto}" --json "$out/solve.jsonl" ${SOLVE_MATRICES:-} 2>&1 |
     tee "$out/solve.txt"
   say "solve: exit status ${PIPESTATUS[0]}"
   cat "$out/solve.txt" >>"$summary"
-  command -v compute-sanitizer >/dev/null || { say "solve: compute-sanitizer is not installed"; return; }
-  for tool in memcheck racecheck initcheck; do
-    # racecheck knows barriers alone: thread blocks of a cluster wait for words in each other's shared memory
-    timeout -k 5 "$1" compute-sanitizer --tool $tool --error-exitcode 99 .gpu/bench_solve --check 1 \
-      --forms grid:4,grid+steps:4,block,graph$([ $tool = racecheck ] || echo ,cluster:4) cg:generate:stencil7,n=6 cg:generate:fe3,n=3 \
-      bicgstab:generate:random,rows=600,cols=600,density=0.01 batch:generate:stencil7,n=5 >"$out/solve-$tool.txt" 2>&1
-    say "solve under $tool: exit status $?: $(tail -1 "$out/solve-$tool.txt")"
-  done
 }
 
 # many NAME LIMIT VECTORS [OPTION…] <MATRICES
@@ -602,6 +621,7 @@ for step in $steps; do
       grep -v '^FAILED --seed' "$out/campaign.txt"
       tail -3 "$out/campaign.err" ;;
     sanitize) sanitize "${SANITIZE_SECONDS:-140}" ;;
+    sanitizesolve) sanitizesolve "${SANITIZE_SECONDS:-140}" ;;
     paper)
       # PAPER_OPTIONS: more options of bench/paper, as --ncu or --suitesparse=DIR
       # shellcheck disable=SC2086

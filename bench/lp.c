@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Linear programs by cbgen_lp_solve, beside the two products that each iteration has.
  *
- *   bench_lp [--products 1] [--set NAME=VALUE]… [MATRIX…]
+ *   bench_lp [--products 1] [--check 1] [--set NAME=VALUE]… [MATRIX…]
  *
  * MATRIX: a file, or generate:SHAPE. --set: a setting of the context (cbgen_set), as recipe=merge.
- * --products 1: solvers do not get the matrix, so that iterations are products of the operators. Bounds and costs are drawn so that a known x and y are optimal; rows and columns are
+ * --products 1: solvers do not get the matrix, so that iterations are products of the operators. With --check 1 each
+ * program is solved once and nothing is timed: for compute-sanitizer. Bounds and costs are drawn so that a known x and y are optimal; rows and columns are
  * scaled (cbgen_lp_scales). An iteration's time is the difference of two solutions of different numbers of iterations,
  * medians of SOLUTIONS: what begins and ends a solution is in neither. "products": that with A and that with its
  * transpose, each alone, back to back (cbgen_operator_measure). "floor": what an iteration must move, the arrays of both
@@ -33,7 +34,7 @@ enum { SOLUTIONS = 5, FEW = 256, MANY = 1280, REPEATS = 3, CHECKED = 2 * LP_VEND
 
 static const char *settings[MOST_SETTINGS]; /* of contexts, "NAME=VALUE" each */
 static int settings_count;
-static int only_products;
+static int only_products, only_checks;
 
 enum { COST, LOWER, UPPER, ROW_LOWER, ROW_UPPER, X, Y, ROW_SCALES, COLUMN_SCALES, VECTORS };
 
@@ -182,7 +183,7 @@ static enum cb_status check_solutions(struct bed *bed, cbgen_lp_result *result, 
   cbgen_lp *lp = NULL;
   int differ = 0;
   enum cb_status s = solver_for(bed, 50000, 1e-4, &lp);
-  for (int i = 0; i < REPEATS && !s; i++) {
+  for (int i = 0; i < (only_checks ? 1 : REPEATS) && !s; i++) {
     s = solve(bed, lp, result, seconds);
     if (!s) s = cb_device_download(bed->device, bed->host[X], bed->there[X], bytes, "x", &bed->diag);
     if (!i && !s) memcpy(first, bed->host[X], bytes);
@@ -255,6 +256,14 @@ static double floor_of(const struct bed *bed) {
   return 1e6 * bytes / (bytes < 45e6 ? 8e12 : 4.4e12);
 }
 
+static enum cb_status check_only(struct bed *bed, const char *name) {
+  cbgen_lp_result result = {0};
+  double seconds = 0;
+  const enum cb_status s = check_solutions(bed, &result, &seconds);
+  if (!s) printf("%-36.36s %d iterations, value %.6g, best %.6g\n", name, result.iterations, result.primal_value, bed->best);
+  return s;
+}
+
 static enum cb_status run(struct bed *bed, const char *name) {
   double few = 0, many = 0, of_a = 0, of_transposed = 0, seconds = 0;
   cbgen_lp_result result = {0};
@@ -262,6 +271,7 @@ static enum cb_status run(struct bed *bed, const char *name) {
   enum cb_status s = cb_matrix_read(&bed->csr, name, NULL, &bed->diag);
   if (!s) s = make_vectors(bed);
   if (!s) s = make_operators(bed);
+  if (!s && only_checks) return check_only(bed, name);
   if (!s) s = check(bed, cbgen_operator_measure(bed->a, &of_a), cbgen_operator_message(bed->a));
   if (!s) s = check(bed, cbgen_operator_measure(bed->transposed, &of_transposed), cbgen_operator_message(bed->transposed));
   if (!s) s = time_solutions(bed, FEW, &few);
@@ -303,10 +313,10 @@ static int run_one(const struct cb_device *device, const char *name) {
 /* How many words are taken. */
 static int take_settings(int count, char **words) {
   int at = 1;
-  if (count > 2 && !strcmp(words[at], "--products")) {
-    only_products = atoi(words[at + 1]);
-    at += 2;
-  }
+  for (; at + 1 < count; at += 2)
+    if (!strcmp(words[at], "--products")) only_products = atoi(words[at + 1]);
+    else if (!strcmp(words[at], "--check")) only_checks = atoi(words[at + 1]);
+    else break;
   for (; at + 1 < count && !strcmp(words[at], "--set") && settings_count < MOST_SETTINGS; at += 2)
     settings[settings_count++] = words[at + 1];
   return at;
@@ -321,7 +331,8 @@ int main(int count, char **words) {
   const int first = take_settings(count, words);
   int good = 1;
   if (!bench_open(&driver, &device)) return 1;
-  printf("%-36s %8s %8s %9s %9s %9s %9s %9s %9s %6s  (us per iteration)\n", "matrix", "rows", "columns", "nonzeros",
+  if (!only_checks)
+    printf("%-36s %8s %8s %9s %9s %9s %9s %9s %9s %6s  (us per iteration)\n", "matrix", "rows", "columns", "nonzeros",
          "iteration", "products", "floor", "vendor", "graph", "share");
   for (int i = 0; count == first && standard[i]; i++) good &= run_one(device, standard[i]);
   for (int i = first; i < count; i++) good &= run_one(device, words[i]);

@@ -7,7 +7,7 @@
  *
  * --set: a setting of the context (cbgen_set), as symmetric=on.
  * MATRIX: a file, or generate:SHAPE. A form may say how many thread blocks it has; one that a system does not have is
- * passed over, and the line says why. With --check 1 each system is
+ * passed over, and the line says why; "host" is what "graph" becomes with CBGEN_DEBUG. With --check 1 each system is
  * solved once and nothing is timed: for compute-sanitizer. With --alone 1 solvers alone are timed. METHOD batch: a thousand systems of the matrix's pattern by
  * cbgen_solve_batch (cg), and one after the other.
  *
@@ -220,17 +220,18 @@ static enum cb_status solver_for(struct bed *bed, const char *method, int iterat
   char name[40];
   const char *colon = strchr(form, ':');
   snprintf(name, sizeof name, "%.*s", (int)strcspn(form, ":"), form);
+  const int is_host = !strcmp(name, "host");
   const cbgen_solver_options options = {.struct_size = sizeof options,
                                         .relative_tolerance = tolerance,
                                         .max_iterations = iterations,
                                         .restart = VENDOR_RESTART,
                                         .diagonal = bed->ranks ? NULL : at(bed, D),
                                         .thread_blocks = colon ? atoi(colon + 1) : 0,
-                                        .program_form = !strcmp(name, "auto") ? NULL : name};
+                                        .program_form = is_host ? "graph" : !strcmp(name, "auto") ? NULL : name};
   enum cb_status s =
       check(bed, cbgen_solver_create(bed->op, method, &options, solver), cbgen_operator_message(bed->op));
-  if (!s && !strcmp(name, "graph") && strcmp(cbgen_solver_form(*solver), "graph") != 0)
-    s = cb_fail(&bed->diag, CB_ERR_UNSUPPORTED, "no graph was made: the solver's form is '%s'", cbgen_solver_form(*solver));
+  if (!s && (is_host || !strcmp(name, "graph")) && strcmp(cbgen_solver_form(*solver), name) != 0)
+    s = cb_fail(&bed->diag, CB_ERR_UNSUPPORTED, "the solver's form is '%s'", cbgen_solver_form(*solver));
   return s;
 }
 

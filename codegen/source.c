@@ -27,7 +27,7 @@ enum cb_status cb_source_with_prelude(struct cb_text *text, const struct cb_text
   if (body->failed) return cb_fail_memory(diag, "generated text", body->length);
   const enum cb_status s = cb_expand_used(text, "prelude", cb_text_string(body), diag);
   cb_text_add_string(text, cb_text_string(body));
-  return s;
+  return s || !text->failed ? s : cb_fail_memory(diag, "generated text", body->length);
 }
 
 const char *cb_source_behind_prelude(const char *text) {

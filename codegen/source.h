@@ -76,7 +76,8 @@ void cb_source_release(struct cb_source *source);
  * cb_family_check. */
 enum cb_status cb_source_family(struct cb_source *source, const struct cb_plan *plan, struct cb_diag *diag);
 
-/* Appends what `body`, CUDA for the device, uses of the device prelude, and then the body. */
+/* Appends what `body`, CUDA for the device, uses of the device prelude, and then the body. CB_ERR_MEMORY: of one of the
+ * texts something is missing. */
 enum cb_status cb_source_with_prelude(struct cb_text *text, const struct cb_text *body, struct cb_diag *diag);
 
 /* What stands behind the device prelude of a whole text; NULL when it has none. */

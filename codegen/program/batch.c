@@ -87,7 +87,6 @@ static enum cb_status product_text(struct cb_text *text, const struct cb_batch_r
   else if (shape->lanes > 1) cb_scope_section(&scope, "several");
   enum cb_status s = cb_expand(&body, "batch", &scope, diag);
   if (!s) s = cb_source_with_prelude(text, &body, diag);
-  if (!s && text->failed) s = cb_fail_memory(diag, "a batch's text", text->length);
   cb_text_release(&body);
   return s;
 }

@@ -96,9 +96,8 @@ static enum cb_status write(struct writer *writer, struct cb_text *text) {
   if (!s) s = cb_emit_statement_functions(&whole, cb_text_string(&users), writer->request->sum, writer->diag);
   cb_text_add_string(&whole, cb_text_string(&users));
   cb_writer_drop_unused(&whole);
-  if (!s && (users.failed || whole.failed)) s = cb_fail_memory(writer->diag, "a program's text", 0);
+  whole.failed |= users.failed;
   if (!s) s = cb_source_with_prelude(text, &whole, writer->diag);
-  if (!s && text->failed) s = cb_fail_memory(writer->diag, "a program's text", whole.length);
   cb_text_release(&users);
   cb_text_release(&whole);
   return s;

@@ -795,10 +795,8 @@ static enum cb_status join(struct writer *writer, const struct cb_text *rest, st
   if (!s) s = cb_emit_statement_functions(&functions, cb_text_string(rest), writer->base.sum, diag);
   cb_text_add_string(&whole, cb_text_string(&functions));
   cb_text_add_string(&whole, cb_text_string(rest));
-  if (!s && (whole.failed || functions.failed || rest->failed || writer->base.arena.failed))
-    s = cb_fail_memory(diag, "stages' text", whole.length);
+  whole.failed |= functions.failed | rest->failed | writer->base.arena.failed;
   if (!s) s = cb_source_with_prelude(text, &whole, diag);
-  if (!s && text->failed) s = cb_fail_memory(diag, "stages' text", whole.length);
   cb_text_release(&whole);
   cb_text_release(&functions);
   return s;

@@ -987,10 +987,8 @@ enum cb_status cb_program_text(struct cb_text *text, const struct cb_program_req
     cb_text_add_string(&whole, structs);
     cb_writer_drop_unused(&whole);
   }
-  if (!s && (body.failed || functions.failed || whole.failed || writer.base.arena.failed))
-    s = cb_fail_memory(diag, "a program's text", 0);
+  whole.failed |= body.failed | functions.failed | writer.base.arena.failed;
   if (!s) s = cb_source_with_prelude(text, &whole, diag);
-  if (!s && text->failed) s = cb_fail_memory(diag, "a program's text", whole.length);
   cb_text_release(&body);
   cb_text_release(&functions);
   cb_text_release(&whole);

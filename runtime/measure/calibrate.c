@@ -197,7 +197,6 @@ static enum cb_status compile(struct cb_compiled *compiled, const struct cb_nvrt
   enum cb_status s = cb_expand(&body, "calibrate", &none, diag);
   if (!s) s = cb_source_with_prelude(&text, &body, diag);
   cb_text_release(&body);
-  if (!s && text.failed) s = cb_fail_memory(diag, "the calibration's text", text.capacity);
   if (!s) s = cb_nvrtc_compile(compiled, nvrtc, text.bytes, "calibrate.cu", &options, diag);
   cb_text_release(&text);
   return s;

@@ -69,7 +69,7 @@ enum cb_status cb_comparer_text(struct cb_text *text, const struct cb_operator_i
   if (!s) s = cb_scope_check(&scope, "the comparing kernels", diag);
   if (!s) s = cb_source_with_prelude(text, &body, diag);
   cb_text_release(&body);
-  return !s && text->failed ? cb_fail_memory(diag, "the comparing kernels", text->length) : s;
+  return s;
 }
 
 /* ---- kernels */

@@ -34,7 +34,7 @@ enum cb_status cb_hasher_text(struct cb_text *text, struct cb_diag *diag) {
   if (!s) s = cb_scope_check(&scope, "the hashing kernels", diag);
   if (!s) s = cb_source_with_prelude(text, &body, diag);
   cb_text_release(&body);
-  return !s && text->failed ? cb_fail_memory(diag, "the hashing kernels", text->length) : s;
+  return s;
 }
 
 /* ---- loading */

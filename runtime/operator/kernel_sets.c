@@ -74,7 +74,7 @@ enum cb_status cb_kernel_set_text(struct cb_text *text, const struct cb_kernel_s
   if (!s) s = cb_scope_check(&scope, set->name, diag);
   if (!s) s = cb_source_with_prelude(text, &body, diag);
   cb_text_release(&body);
-  return !s && text->failed ? cb_fail_memory(diag, set->name, text->length) : s;
+  return s;
 }
 
 /* Kernels are loaded by their first launch, so that those which are not needed never are. */

@@ -42,7 +42,7 @@ enum cb_status cb_packer_shaped_text(struct cb_text *text, enum cb_type stored, 
   if (!s) s = cb_scope_check(&scope, "the packing kernels", diag);
   if (!s) s = cb_source_with_prelude(text, &body, diag);
   cb_text_release(&body);
-  return !s && text->failed ? cb_fail_memory(diag, "the packing kernels", text->length) : s;
+  return s;
 }
 
 enum cb_status cb_packer_text(struct cb_text *text, enum cb_type stored, struct cb_diag *diag) {

@@ -3,6 +3,7 @@
 #include "runtime/solver/staged.h"
 
 #include "base/embedded.h"
+#include "base/environment.h"
 #include "base/integers.h"
 #include "base/memory.h"
 #include "base/real.h"
@@ -83,6 +84,12 @@ static void load_condition(const struct cb_staged *staged) {
     shared->condition = NULL;
 }
 
+/* Whether there shall be conditional nodes: in their bodies compute-sanitizer (2025.3.1) reports errors of its own, or
+ * fails. */
+static int has_conditions(const struct cb_staged *staged) {
+  return cb_driver_has_conditions(staged->device->driver) && !cb_environment("CBGEN_DEBUG");
+}
+
 static enum cb_status load_kernels(struct cb_staged *staged, const void *cubin, struct cb_diag *diag) {
   struct shared *shared = staged->shared;
   const int stages = stages_of(&shared->plan);
@@ -96,7 +103,7 @@ static enum cb_status load_kernels(struct cb_staged *staged, const void *cubin, 
       s = cb_driver_note_registers(staged->device->driver, &staged->info.registers, &staged->info.local_bytes,
                                    shared->stages[i], name, diag);
   }
-  if (!s && cb_driver_has_conditions(staged->device->driver)) load_condition(staged);
+  if (!s && has_conditions(staged)) load_condition(staged);
   return s;
 }
 
@@ -640,7 +647,7 @@ enum cb_status cb_staged_run(struct cb_staged *staged, const struct cb_solve *so
   if (!s && capturing && !staged->exec)
     return cb_fail(diag, CB_ERR_ARGUMENT,
                    "the stream is captured, but the host drives this solver: its preconditioner cannot be captured, it "
-                   "has a 'progress', or the driver has no conditional nodes (CUDA 12.4)");
+                   "has a 'progress', CBGEN_DEBUG is set, or the driver has no conditional nodes (CUDA 12.4)");
   if (!s) s = do_begin(staged, solve, diag);
   if (s) return s;
   if (capturing) return fill_whole(staged, 0, solve->stream, diag);
