@@ -116,7 +116,8 @@ static inline void fit_values(struct cb_csr *csr, const struct cb_options *optio
 }
 
 /* Plans, packs and emits `csr`, which becomes the product's. */
-static inline struct product product_on_target(struct cb_csr csr, const char *settings, const struct cb_target *target) {
+static inline struct product product_on_target(struct cb_csr csr, const char *settings,
+                                               const struct cb_target *target) {
   struct cb_diag diag = {0};
   struct product product = {.csr = malloc(sizeof csr)};
   assert_non_null(product.csr);

@@ -488,7 +488,7 @@ static void irregular_holes_leave_no_stride(void **state) {
   product_release(&product);
 }
 
-/* What a matrix gets when nothing is asked for, on a quarter of an H100: what counts is rows for each multiprocessor. */
+/* What a matrix gets when nothing is asked for, on a quarter of a GPU: rows for each multiprocessor count. */
 static void strides_are_chosen_by_structure(void **state) {
   (void)state;
   static const struct {

@@ -92,8 +92,8 @@ static int add_all(struct kernel_batch *batch, int shape, int number, int v) {
   return !taken;
 }
 
-/* As it is, and, for every fourth shape, with its layout's options crossed, each time in another way, so that every value
- * of every option occurs. Returns whether it was refused as it is. */
+/* As it is, and, for every fourth shape, with its layout's options crossed, each time in another way, so that every
+ * value of every option occurs. Returns whether it was refused as it is. */
 static int add_recipe(struct kernel_batch *batch, int shape, int number, int v) {
   char settings[SETTINGS];
   const struct cb_recipe *recipe = cb_recipe_at(number);
