@@ -6,7 +6,7 @@
 
 #include "runtime/verify/verify.h"
 
-/* clang++ takes half the time of g++, with which every eighth of test_kernels_shapes and the corpus are compiled. */
+/* clang++ takes half the time of g++, with which every sixteenth of test_kernels_shapes and the corpus are compiled. */
 const char *fast_compiler(void);
 const char *usual_compiler(void);
 

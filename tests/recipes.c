@@ -136,19 +136,43 @@ int crossings_of(const struct cb_recipe *recipe) {
 
 /* ---- lists */
 
-int listed_settings(char settings[SETTINGS], const struct cb_layout *layout, int number) {
-  char path[96], line[SETTINGS - 32] = "";
+enum { MOST_LISTS = 32, MOST_LINES = 24 };
+
+/* The lines of a layout's file, read when they are first asked for. */
+struct list {
+  const struct cb_layout *layout;
+  int count;
+  char lines[MOST_LINES][SETTINGS - 32];
+};
+
+static void read_list(struct list *list, const struct cb_layout *layout) {
+  char path[96];
+  list->layout = layout;
   snprintf(path, sizeof path, "tests/data/settings/%s.txt", layout->name);
   FILE *file = fopen(path, "r");
-  if (!file) return 0;
-  int found = 1;
-  for (int i = 0; i <= number && found; i++) found = fgets(line, sizeof line, file) != NULL;
-  fclose(file);
-  line[strcspn(line, "\n")] = 0;
+  while (file && list->count < MOST_LINES && fgets(list->lines[list->count], sizeof *list->lines, file)) {
+    list->lines[list->count][strcspn(list->lines[list->count], "\n")] = 0;
+    list->count++;
+  }
+  if (file && fgetc(file) != EOF) fail_msg("%s has more than %d lines", path, MOST_LINES);
+  if (file) fclose(file);
+}
+
+static const struct list *list_of(const struct cb_layout *layout) {
+  static struct list lists[MOST_LISTS];
+  int i = 0;
+  while (lists[i].layout && lists[i].layout != layout) assert_true(++i < MOST_LISTS);
+  if (!lists[i].layout) read_list(&lists[i], layout);
+  return &lists[i];
+}
+
+int listed_settings(char settings[SETTINGS], const struct cb_layout *layout, int number) {
+  const struct list *list = list_of(layout);
+  const char *line = number < list->count ? list->lines[number] : "";
   const int own = strncmp(line, "recipe=", 7) != 0;
   snprintf(settings, SETTINGS, "%s%.24s%s%s", own ? "recipe=" : "", own ? layout->recipes[0].name : "", own ? " " : "",
            line);
-  return found;
+  return number < list->count;
 }
 
 int next_settings(char settings[SETTINGS], int number, int crossings) {

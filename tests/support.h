@@ -116,14 +116,15 @@ static inline void fit_values(struct cb_csr *csr, const struct cb_options *optio
 }
 
 /* Plans, packs and emits `csr`, which becomes the product's. */
-static inline struct product product_of_matrix(struct cb_csr csr, const char *settings) {
+static inline struct product product_on_target(struct cb_csr csr, const char *settings,
+                                               const struct cb_target *target) {
   struct cb_diag diag = {0};
   struct product product = {.csr = malloc(sizeof csr)};
   assert_non_null(product.csr);
   *product.csr = csr;
   set_options(&product.options, settings);
   fit_values(product.csr, &product.options);
-  assert_ok(cb_target_find(&product.target, "sm_90", &diag));
+  product.target = *target;
   assert_ok(cb_plan_build(&product.plan, &product.assignment, product.csr, &product.target, &product.options,
                           &diag));
   const struct cb_hash pattern = cb_csr_pattern_hash(product.csr);
@@ -131,6 +132,13 @@ static inline struct product product_of_matrix(struct cb_csr csr, const char *se
   const struct cb_label label = {"test", "test", pattern};
   assert_ok(cb_source_emit(&product.source, product.plan, &label, &product.blob, CB_EMBED_NEVER, &diag));
   return product;
+}
+
+static inline struct product product_of_matrix(struct cb_csr csr, const char *settings) {
+  struct cb_diag diag = {0};
+  struct cb_target target;
+  assert_ok(cb_target_find(&target, "sm_90", &diag));
+  return product_on_target(csr, settings, &target);
 }
 
 static inline struct product product_of(const char *specification, const char *settings) {

@@ -33,11 +33,15 @@ static int64_t column_at(const struct slow *slow, int64_t row, int64_t k) {
   return slow->csr->col_idx[cb_csr_row(slow->csr, row) + k];
 }
 
-/* Whether the matrix has that entry, in a row that is not long. */
+/* Whether the matrix has that entry, in a row that is not long. Columns are sorted. */
 static int has_entry(const struct slow *slow, int64_t row, int64_t column) {
-  for (int64_t k = 0; k < length_of(slow, row); k++)
-    if (column_at(slow, row, k) == column) return 1;
-  return 0;
+  int64_t first = 0, end = length_of(slow, row);
+  while (first < end) {
+    const int64_t middle = (first + end) / 2;
+    if (column_at(slow, row, middle) < column) first = middle + 1;
+    else end = middle;
+  }
+  return first < length_of(slow, row) && column_at(slow, row, first) == column;
 }
 
 static int compare(const void *a, const void *b) {
@@ -236,12 +240,26 @@ static struct found diagonal_of(const struct slow *slow, int64_t offset) {
   return found;
 }
 
+/* Whether any sampled row has an entry there, at offset + rows. */
+static char *offsets_with_entries(const struct slow *slow) {
+  char *with = calloc((size_t)(slow->counts.rows + slow->counts.cols + 1), 1);
+  assert_non_null(with);
+  for (int64_t i = 0; i < slow->counts.groups; i++) {
+    const int64_t first = first_of(i, slow->counts.groups, slow->counts.rows, 32);
+    for (int64_t row = first; row < end_of(slow, first, 32); row++)
+      for (int64_t k = 0; k < length_of(slow, row); k++) with[column_at(slow, row, k) - row + slow->counts.rows] = 1;
+  }
+  return with;
+}
+
 static void count_diagonals(struct slow *slow) {
   struct cb_choice_profile *counts = &slow->counts;
   struct found *list = calloc((size_t)(counts->rows + counts->cols + 1), sizeof *list);
+  char *with = offsets_with_entries(slow);
   int64_t count = 0;
   assert_non_null(list);
   for (int64_t offset = 1 - counts->rows; offset < counts->cols; offset++) {
+    if (!with[offset + counts->rows]) continue;
     const struct found one = diagonal_of(slow, offset);
     if (one.count && one.count * 2 >= one.places && one.places * 2 >= counts->sampled_rows) list[count++] = one;
   }
@@ -251,6 +269,7 @@ static void count_diagonals(struct slow *slow) {
     counts->in_diagonals += list[i].count;
     counts->diagonal_places += list[i].places;
   }
+  free(with);
   free(list);
 }
 

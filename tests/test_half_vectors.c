@@ -34,7 +34,7 @@ static void options_multiply(void **state) {
   int refused = 0;
   (void)state;
   for (int number = 0; (recipe = cb_recipe_at(number)); number++)
-    for (int i = 1; i <= 3 && layout_of_recipe(recipe); i++) {
+    for (int i = 1; i <= 2 && layout_of_recipe(recipe); i++) {
       char crossed[SETTINGS], settings[SETTINGS + 64];
       struct cb_diag diag;
       cross_settings(crossed, recipe, i);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Fifteen hundred random small matrices, each with random options, through analysis, generation and the host
+/* A thousand random small matrices, each with random options, through analysis, generation and the host
  * execution under AddressSanitizer and UBSan. They are made symmetric where the options promise it.
  *
  * Everything follows from a kernel's number: CBGEN_RANDOM_FIRST and CBGEN_RANDOM_COUNT choose which numbers
@@ -9,7 +9,7 @@
 #include "recipes.h"
 #include "symmetric.h"
 
-enum { COUNT = 1500 };
+enum { COUNT = 1000 };
 
 static int64_t between(uint64_t *state, int64_t least, int64_t most) {
   return least + (int64_t)(draw(state) % (uint64_t)(most - least + 1));

@@ -10,7 +10,7 @@ if(CBGEN_SANITIZE)
   set(soak_growth 1024)
 endif()
 add_test(NAME api_check_on_fake_cuda COMMAND bench_api_check --quick)
-add_test(NAME soak_on_fake_cuda COMMAND bench_soak 10 --entries 3000 --distinct 20 --host ${soak_growth}
+add_test(NAME soak_on_fake_cuda COMMAND bench_soak 6 --entries 3000 --distinct 20 --host ${soak_growth}
          --device 0)
 foreach(name api_check_on_fake_cuda soak_on_fake_cuda)
   cbgen_run_on_fake_cuda(${name})

@@ -83,30 +83,46 @@ static int size_may_do(const struct cb_csr *csr, int size, int64_t share) {
 
 /* ---- frequent hashes */
 
-enum { REMEMBERED = 1 << 16, PLACES = 2 * REMEMBERED };
+enum { REMEMBERED = 1 << 16 };
 
 struct entry {
   uint64_t hash; /* 0: a free place */
   int64_t uses, block_row; /* the first block row that has it */
 };
 
+/* As much room as a matrix can need: tables for the largest take longer to clear than most matrices to look at. */
 struct counts {
   int64_t entries;
-  struct entry place[PLACES];
+  uint64_t places; /* a power of two */
+  struct entry place[];
 };
 
+static uint64_t places_for(int64_t block_rows) {
+  uint64_t places = 2;
+  while (places < 2 * (uint64_t)cb_smaller(block_rows, REMEMBERED)) places *= 2;
+  return places;
+}
+
+static size_t size_of(uint64_t places) { return sizeof(struct counts) + (size_t)places * sizeof(struct entry); }
+
+static void forget_all(struct counts *counts) {
+  memset(counts->place, 0, (size_t)counts->places * sizeof *counts->place);
+  counts->entries = 0;
+}
+
 static struct entry *place_of(struct counts *counts, uint64_t hash) {
+  const uint64_t mask = counts->places - 1;
   uint64_t at = hash * 0x9e3779b97f4a7c15u >> 40;
-  while (counts->place[at % PLACES].hash && counts->place[at % PLACES].hash != hash) at++;
-  return &counts->place[at % PLACES];
+  while (counts->place[at & mask].hash && counts->place[at & mask].hash != hash) at++;
+  return &counts->place[at & mask];
 }
 
 /* Forgets patterns of fewest uses until half of the room is free. `spare` is overwritten. */
 static void forget_rare(struct counts *counts, struct counts *spare) {
   for (int64_t uses = 1; counts->entries > REMEMBERED / 2; uses *= 2) {
-    memcpy(spare, counts, sizeof *spare);
-    memset(counts, 0, sizeof *counts);
-    for (int64_t i = 0; i < PLACES; i++) {
+    memcpy(spare, counts, size_of(counts->places));
+    forget_all(counts);
+    for (uint64_t i = 0; i < spare->places; i++) {
       if (spare->place[i].uses <= uses) continue;
       *place_of(counts, spare->place[i].hash) = spare->place[i];
       counts->entries++;
@@ -146,7 +162,7 @@ static int sample_repeats(struct counts *counts, const struct cb_csr *csr, int s
     entry->hash = hash;
     if (entry->uses++) repeated += nonzeros;
   }
-  memset(counts, 0, sizeof *counts);
+  forget_all(counts);
   return repeated * 200 >= share * all;
 }
 
@@ -168,7 +184,7 @@ static int compare(const void *one, const void *other) {
 static int64_t list_candidates(struct candidate *candidates, const struct counts *counts, const struct cb_csr *csr,
                                int size, int64_t uses) {
   int64_t count = 0;
-  for (int64_t i = 0; i < PLACES; i++) {
+  for (uint64_t i = 0; i < counts->places; i++) {
     const struct entry *entry = &counts->place[i];
     if (!entry->hash || entry->uses < uses) continue;
     candidates[count++] =
@@ -304,9 +320,11 @@ struct scratch {
 
 static int scratch_open(struct scratch *scratch, int64_t block_rows) {
   scratch->hashes = cb_alloc((size_t)block_rows, sizeof *scratch->hashes);
-  scratch->counts = cb_calloc(1, sizeof *scratch->counts);
-  scratch->spare = cb_alloc(1, sizeof *scratch->spare);
-  scratch->candidates = cb_alloc(REMEMBERED, sizeof *scratch->candidates);
+  const uint64_t places = places_for(block_rows);
+  scratch->counts = cb_calloc(1, size_of(places));
+  if (scratch->counts) scratch->counts->places = places;
+  scratch->spare = cb_alloc(1, size_of(places));
+  scratch->candidates = cb_alloc((size_t)places / 2, sizeof *scratch->candidates);
   return scratch->hashes && scratch->counts && scratch->spare && scratch->candidates;
 }
 

@@ -17,6 +17,8 @@
 #define CBGEN_KERNEL static
 #define CBGEN_DEVICE static
 #define CBGEN_MEMBER
+/* What most time goes through: kernels of tests are compiled with -O0 and -Og, which inline what says so alone. */
+#define EMULATED_INLINE __attribute__((always_inline)) inline
 inline constexpr unsigned kFullMask = 0xffffffffu;
 inline constexpr int kArch = 0;  // no GPU's
 template <class T, int n> struct Vector { T at[n]; };
@@ -33,7 +35,7 @@ struct Place { unsigned launch, bytes, slots; };  // of an array in the shared m
 struct Index {
   long value;
   int line;
-  template <class T> Index(T i, int l = __builtin_LINE()) : value((long)i), line(l) {}
+  template <class T> EMULATED_INLINE Index(T i, int l = __builtin_LINE()) : value((long)i), line(l) {}
 };
 uint64_t meet(Meeting meeting, unsigned mask, uint64_t bits, int argument, int width, int line);
 void sync_block(int line);
@@ -51,7 +53,7 @@ extern bool waited;
 void too_early(int line);
 constexpr size_t kWrittenMarks = 1 << 16;
 extern unsigned char written[kWrittenMarks];  // by this launch; one mark for 64 bytes, and others far away
-inline unsigned char &mark_of(const void *p) { return written[(uintptr_t)p / 64 % kWrittenMarks]; }
+EMULATED_INLINE unsigned char &mark_of(const void *p) { return written[(uintptr_t)p / 64 % kWrittenMarks]; }
 void check_unwritten(const void *p, size_t size, int line);
 void *shared_slot(Place &place, long count, size_t size, long slot, bool write, int line);
 void *cluster_slot(Place &place, unsigned block, long count, size_t size, long slot, int line);
@@ -98,10 +100,9 @@ inline T *check_place(unsigned long long record, T *place, U *begin, long long c
   return place;
 }
 
-inline float float_from(uint32_t bits) {
-  float value;
-  memcpy(&value, &bits, sizeof value);
-  return value;
+EMULATED_INLINE float float_from(uint32_t bits) {
+  union { uint32_t bits; float value; } both = {bits};
+  return both.value;
 }
 struct half_t {
   uint16_t bits;
@@ -186,11 +187,11 @@ template <> struct AlsoAs<bfloat16_entry_t> { using type = float; };
 
 template <class T> struct SharedSlot {  // checks bounds, reads before writes, and races
   emulated::Place *place;  // null: in dynamic shared memory
-  long count;
-  emulated::Index i;
-  T *at(bool write) const {
-    return (T *)(place ? emulated::shared_slot(*place, count, sizeof(T), i.value, write, i.line)
-                       : emulated::dynamic_slot(count, sizeof(T), i.value, write, i.line));
+  long count, i;
+  int line;
+  EMULATED_INLINE T *at(bool write) const {
+    return (T *)(place ? emulated::shared_slot(*place, count, sizeof(T), i, write, line)
+                       : emulated::dynamic_slot(count, sizeof(T), i, write, line));
   }
   operator T() const { return *at(false); }
   explicit operator typename AlsoAs<T>::type() const { return typename AlsoAs<T>::type(*at(false)); }
@@ -202,11 +203,13 @@ template <class T> struct SharedSlot {  // checks bounds, reads before writes, a
 };
 template <class T, int n> struct Shared {
   emulated::Place place;
-  SharedSlot<T> operator[](emulated::Index i) { return SharedSlot<T>{&place, n, i}; }
-  T operator[](emulated::Index i) const { return SharedSlot<T>{const_cast<emulated::Place *>(&place), n, i}; }
+  SharedSlot<T> operator[](emulated::Index i) { return SharedSlot<T>{&place, n, i.value, i.line}; }
+  T operator[](emulated::Index i) const {
+    return SharedSlot<T>{const_cast<emulated::Place *>(&place), n, i.value, i.line};
+  }
 };
 template <class T, int n> struct DynamicShared {
-  SharedSlot<T> operator[](emulated::Index i) const { return SharedSlot<T>{nullptr, n, i}; }
+  SharedSlot<T> operator[](emulated::Index i) const { return SharedSlot<T>{nullptr, n, i.value, i.line}; }
 };
 
 // ---- clocks: an event is a nanosecond, and a cycle
@@ -232,7 +235,7 @@ template <class T> inline T load_l2(const T *p, int line = __builtin_LINE()) {
   emulated::read_l2(p, sizeof value, &value, line);
   return value;
 }
-template <class T> inline T load(const T *p, int line = __builtin_LINE()) {
+template <class T> EMULATED_INLINE T load(const T *p, int line = __builtin_LINE()) {
   emulated::events++;
   if ((uintptr_t)p % sizeof(T)) emulated::misaligned(p, sizeof(T), line);
   if (emulated::mark_of(p)) emulated::check_unwritten(p, sizeof(T), line);
@@ -244,7 +247,7 @@ inline int load_index(const void *elements, const Index &index, int i, int line 
   if (index.bytes == 4) return int(load((const uint32_t *)elements + i, line));
   return index.base + index.step * i;
 }
-template <class T> inline T load_input(const T *p, int line = __builtin_LINE()) {
+template <class T> EMULATED_INLINE T load_input(const T *p, int line = __builtin_LINE()) {
   if (!emulated::waited) emulated::too_early(line);
   if (emulated::cooperative) emulated::read_vector(p, line);
   return load(p, line);
@@ -263,8 +266,10 @@ template <class T, int n> inline void store_entries(T *p, const Vector<T, n> &en
   if ((uintptr_t)p % alignment) emulated::misaligned(p, alignment, line);
   for (int i = 0; i < n; i++) p[i] = entries.at[i];
 }
-template <class T> inline T load_vector(const T *p, int line = __builtin_LINE()) { return load_input(p, line); }
-template <class T> inline void store_vector(T *p, typename Same<T>::type value, int line = __builtin_LINE()) {
+template <class T> EMULATED_INLINE T load_vector(const T *p, int line = __builtin_LINE()) {
+  return load_input(p, line);
+}
+template <class T> EMULATED_INLINE void store_vector(T *p, typename Same<T>::type value, int line = __builtin_LINE()) {
   emulated::events++;
   if ((uintptr_t)p % sizeof(T)) emulated::misaligned(p, sizeof(T), line);
   if (emulated::cooperative) emulated::write_vector(p, line);
@@ -273,7 +278,7 @@ template <class T> inline void store_vector(T *p, typename Same<T>::type value, 
 inline int opaque(int number) { return number; }
 inline void grid_barrier(uint32_t *, int, uint32_t, int line = __builtin_LINE()) { emulated::sync_grid(line); }
 inline void cluster_barrier(int line = __builtin_LINE()) { emulated::sync_grid(line); }
-template <class T> inline T load_stream(const T *p, int line = __builtin_LINE()) { return load(p, line); }
+template <class T> EMULATED_INLINE T load_stream(const T *p, int line = __builtin_LINE()) { return load(p, line); }
 template <class T>
 inline void store_l2(T *p, T value, int line = __builtin_LINE()) {
   emulated::events++;
@@ -370,17 +375,19 @@ inline void __threadfence() { emulated::fence(); }
 inline void __threadfence_system() { emulated::fence(); }
 inline void __syncthreads(int line = __builtin_LINE()) { emulated::sync_block(line); }
 
-template <class T> inline T shuffled(emulated::Meeting how, unsigned mask, T value, int lane, int width, int line) {
+template <class T>
+EMULATED_INLINE T shuffled(emulated::Meeting how, unsigned mask, T value, int lane, int width, int line) {
   union { uint64_t bits; T value; } moved = {0};
   moved.value = value;
   moved.bits = emulated::meet(how, mask, moved.bits, lane, width, line);
   return moved.value;
 }
-template <class T> inline T __shfl_sync(unsigned mask, T v, int lane, int width = 32, int line = __builtin_LINE()) {
+template <class T>
+EMULATED_INLINE T __shfl_sync(unsigned mask, T v, int lane, int width = 32, int line = __builtin_LINE()) {
   return shuffled(emulated::kShuffle, mask, v, lane, width, line);
 }
 template <class T>
-inline T __shfl_xor_sync(unsigned mask, T v, int bits, int width = 32, int line = __builtin_LINE()) {
+EMULATED_INLINE T __shfl_xor_sync(unsigned mask, T v, int bits, int width = 32, int line = __builtin_LINE()) {
   return shuffled(emulated::kShuffleXor, mask, v, bits, width, line);
 }
 template <class T>
@@ -391,13 +398,13 @@ template <class T>
 inline T __shfl_up_sync(unsigned mask, T v, unsigned by, int width = 32, int line = __builtin_LINE()) {
   return shuffled(emulated::kShuffleUp, mask, v, (int)by, width, line);
 }
-template <class T> inline T shuffle(T value, int lane, int line = __builtin_LINE()) {
+template <class T> EMULATED_INLINE T shuffle(T value, int lane, int line = __builtin_LINE()) {
   return __shfl_sync(kFullMask, value, lane, 32, line);
 }
-template <class T> inline T shuffle_xor(T value, int bits, int line = __builtin_LINE()) {
+template <class T> EMULATED_INLINE T shuffle_xor(T value, int bits, int line = __builtin_LINE()) {
   return __shfl_xor_sync(kFullMask, value, bits, 32, line);
 }
-template <class T> inline T shuffle_up(T value, int by, int line = __builtin_LINE()) {
+template <class T> EMULATED_INLINE T shuffle_up(T value, int by, int line = __builtin_LINE()) {
   return __shfl_up_sync(kFullMask, value, (unsigned)by, 32, line);
 }
 inline unsigned __ballot_sync(unsigned mask, int vote, int line = __builtin_LINE()) {
@@ -487,8 +494,8 @@ inline int __popcll(unsigned long long bits) { return __builtin_popcountll(bits)
 inline int __ffs(int bits) { return __builtin_ffs(bits); }
 inline int __clz(int bits) { return bits ? __builtin_clz((unsigned)bits) : 32; }
 inline int __clzll(long long bits) { return bits ? __builtin_clzll((unsigned long long)bits) : 64; }
-inline double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
-inline float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+EMULATED_INLINE double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
+EMULATED_INLINE float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 inline double fmin(double a, double b) { return __builtin_fmin(a, b); }
 inline float fmin(float a, float b) { return __builtin_fminf(a, b); }
 inline double sqrt(double a) { return __builtin_sqrt(a); }
@@ -497,12 +504,12 @@ inline double fmax(double a, double b) { return __builtin_fmax(a, b); }
 inline float fmax(float a, float b) { return __builtin_fmaxf(a, b); }
 template <class T> inline T not_a_number() { return T(__builtin_nan("")); }
 template <class T> inline T infinity() { return T(__builtin_inf()); }
-template <class T> inline T min(T a, T b) { return b < a ? b : a; }
-template <class T> inline T max(T a, T b) { return a < b ? b : a; }
-inline int min(int a, int b) { return b < a ? b : a; } /* of enumerators, too */
-inline int max(int a, int b) { return a < b ? b : a; }
-inline unsigned min(unsigned a, unsigned b) { return b < a ? b : a; }
-inline unsigned max(unsigned a, unsigned b) { return a < b ? b : a; }
+template <class T> EMULATED_INLINE T min(T a, T b) { return b < a ? b : a; }
+template <class T> EMULATED_INLINE T max(T a, T b) { return a < b ? b : a; }
+EMULATED_INLINE int min(int a, int b) { return b < a ? b : a; } /* of enumerators, too */
+EMULATED_INLINE int max(int a, int b) { return a < b ? b : a; }
+EMULATED_INLINE unsigned min(unsigned a, unsigned b) { return b < a ? b : a; }
+EMULATED_INLINE unsigned max(unsigned a, unsigned b) { return a < b ? b : a; }
 template <class T> inline bool is_finite(T value) { return value - value == 0; }
 
 // ---- tensor cores, made of shuffles: lane 4 g + t holds what templates/prelude.cu.in says
