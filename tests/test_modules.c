@@ -106,7 +106,7 @@ static void what_finds_no_place_is_its_users_own(void **state) {
 }
 
 static void what_cannot_be_loaded_leaves_nothing(void **state) {
-  struct taken taken = {0};
+  struct taken taken = {.module = (struct CUmod_st *)&taken}; /* anything */
   struct cb_diag diag = {0};
   (void)state;
   struct cb_session *session = open_session();
