@@ -230,3 +230,34 @@ void cb_family_read_sizes(struct cb_text *text, const struct cb_region *region) 
     cb_word_instead(text, member->name, place);
   }
 }
+
+/* ---- the text of numbers */
+
+/* Appends the line, or what makes the same numbers enumerators. */
+static void add_without_objects(struct cb_text *text, const char *line, const char *end) {
+  static const char begin[] = "constexpr ", *const types[] = {"int ", "unsigned ", "uint32_t ", "int64_t "};
+  const char *const type = line + sizeof begin - 1, *stop = memchr(line, ';', (size_t)(end - line));
+  if (!strncmp(line, begin, sizeof begin - 1))
+    for (size_t i = 0; i < sizeof types / sizeof *types && stop; i++) {
+      const size_t length = strlen(types[i]);
+      if (strncmp(type, types[i], length) != 0) continue;
+      const char *const names = type + length;
+      cb_text_add(text, "enum : %s{ %.*s }", types[i], (int)(stop - names), names);
+      line = stop;
+      break;
+    }
+  cb_text_add_bytes(text, line, (size_t)(end - line));
+}
+
+void cb_family_leave_out_objects(struct cb_text *text) {
+  struct cb_text other = {0};
+  const char *const last = cb_text_string(text) + text->length;
+  for (const char *line = cb_text_string(text), *end; line < last; line = end) {
+    end = memchr(line, '\n', (size_t)(last - line));
+    end = end ? end + 1 : last;
+    add_without_objects(&other, line, end);
+  }
+  other.failed |= text->failed;
+  cb_text_release(text);
+  *text = other;
+}

@@ -63,4 +63,8 @@ int cb_family_pointers(const struct cb_region *region); /* how many */
 /* Reads every size and table in `text` from the region's Sizes. */
 void cb_family_read_sizes(struct cb_text *text, const struct cb_region *region);
 
+/* Makes numbers of a text enumerators: NVRTC gives each constant of a namespace a place in global memory, which nothing
+ * reads and loading a module waits for; enumerators have none. */
+void cb_family_leave_out_objects(struct cb_text *text);
+
 #endif

@@ -957,37 +957,6 @@ enum cb_status cb_source_emit_clocked(struct cb_source *source, const struct cb_
   return emit(source, &emitter);
 }
 
-/* Appends the line, or what makes the same numbers enumerators. */
-static void add_without_objects(struct cb_text *text, const char *line, const char *end) {
-  static const char begin[] = "constexpr ", *const types[] = {"int ", "unsigned ", "uint32_t ", "int64_t "};
-  const char *const type = line + sizeof begin - 1, *stop = memchr(line, ';', (size_t)(end - line));
-  if (!strncmp(line, begin, sizeof begin - 1))
-    for (size_t i = 0; i < sizeof types / sizeof *types && stop; i++) {
-      const size_t length = strlen(types[i]);
-      if (strncmp(type, types[i], length) != 0) continue;
-      const char *const names = type + length;
-      cb_text_add(text, "enum : %s{ %.*s }", types[i], (int)(stop - names), names);
-      line = stop;
-      break;
-    }
-  cb_text_add_bytes(text, line, (size_t)(end - line));
-}
-
-/* NVRTC gives each constant of a namespace a place in global memory, which nothing reads and loading a module waits
- * for; enumerators have none. */
-static void leave_out_objects(struct cb_text *text) {
-  struct cb_text other = {0};
-  const char *const last = cb_text_string(text) + text->length;
-  for (const char *line = cb_text_string(text), *end; line < last; line = end) {
-    end = memchr(line, '\n', (size_t)(last - line));
-    end = end ? end + 1 : last;
-    add_without_objects(&other, line, end);
-  }
-  other.failed |= text->failed;
-  cb_text_release(text);
-  *text = other;
-}
-
 enum cb_status cb_source_family(struct cb_source *source, const struct cb_plan *plan, struct cb_diag *diag) {
   const struct cb_label label = {.matrix = CB_FAMILY_SYMBOL, .symbol = CB_FAMILY_SYMBOL};
   struct emitter emitter = {.plan = plan, .label = &label, .tier = CB_TIER_FAMILY, .diag = diag};
@@ -996,7 +965,7 @@ enum cb_status cb_source_family(struct cb_source *source, const struct cb_plan *
   enum cb_status s = cb_family_check(plan, diag);
   if (!s) s = emit_device(&emitter, &device);
   if (!s) s = cb_source_with_prelude(&emitter.text, &device, diag);
-  if (!s) leave_out_objects(&emitter.text);
+  if (!s) cb_family_leave_out_objects(&emitter.text);
   if (!s) s = take_source(source, &emitter);
   cb_text_release(&device);
   release(&emitter);
