@@ -235,7 +235,7 @@ static uint64_t number_at(const struct block *block, size_t at) {
 /* Numbers of the section "operator", from `begin` on, that no product depends on and the plan does not have: shared
  * memory of a multiprocessor, the size of L2, and how many entries were given, where values are not renewed. */
 static int is_for_information(const struct block *block, size_t begin, size_t at, cbgen_values values) {
-  const size_t entries = begin + 4 * 8, arch = begin + (12 + 3 * CB_VECTOR_KERNELS) * 8;
+  const size_t entries = begin + 4 * 8, arch = begin + (12 + 4 * CB_VECTOR_KERNELS) * 8;
   const size_t model = arch + 8 + number_at(block, arch), target = model + 8 + number_at(block, model);
   return (at >= target + 16 && at < target + 32) ||
          (values != CBGEN_VALUES_MUTABLE && at >= entries && at < entries + 8);
