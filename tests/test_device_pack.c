@@ -329,6 +329,17 @@ static void bytes_are_the_host_s(void **state) {
   close_session(session);
 }
 
+static void check_cases(const char *const (*cases)[2], int count) {
+  struct cb_session *session = open_session();
+  packed = left = 0;
+  for (int i = 0; i < count; i++)
+    check_near(session, cases[i][0],
+               (struct form){.row_bits = i % 3 ? 32 : 64, .col_bits = i % 2 ? 64 : 32, .base = i % 2, .on_device = 1},
+               cases[i][1], 0);
+  assert_int_equal(packed, count);
+  close_session(session);
+}
+
 /* What small shapes do not have: long rows in segments and on diagonals, columns that take more than two bytes. */
 static void long_and_wide_ones_are_the_host_s(void **state) {
   (void)state;
@@ -338,14 +349,7 @@ static void long_and_wide_ones_are_the_host_s(void **state) {
       {"diagonals,n=300,count=80,spread=100,fill=0.95", "recipe=dia dia-fill=0 dia-most=1024"},
       {"diagonal,n=66000", "recipe=merge"},
   };
-  struct cb_session *session = open_session();
-  packed = left = 0;
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-    check_near(session, cases[i][0],
-               (struct form){.row_bits = i % 3 ? 32 : 64, .col_bits = i % 2 ? 64 : 32, .base = i % 2, .on_device = 1},
-               cases[i][1], 0);
-  assert_int_equal(packed, sizeof cases / sizeof *cases);
-  close_session(session);
+  check_cases(cases, 4);
 }
 
 /* Blocks for tensor cores follow one another; others have lanes that have fewer, and here more lists than an upload
@@ -357,37 +361,20 @@ static void blocks_are_the_host_s(void **state) {
       {"dense,rows=301,cols=203", "recipe=blocks vectors=8"},
       {"fe3,n=12", "recipe=blocks"},
   };
-  struct cb_session *session = open_session();
-  packed = left = 0;
-  for (int i = 0; i < 3; i++)
-    check_near(session, cases[i][0],
-               (struct form){.row_bits = i % 2 ? 32 : 64, .col_bits = i % 2 ? 64 : 32, .base = i % 2, .on_device = 1},
-               cases[i][1], 0);
-  assert_int_equal(packed, 3);
-  close_session(session);
+  check_cases(cases, 3);
 }
 
 /* Rows in segments, hot and cold, that chunks of nonzeros cut; rows without nonzeros between; packed columns. */
 static void hot_columns_are_the_host_s(void **state) {
   (void)state;
   static const char *const cases[][2] = {
-      {"powerlaw,rows=900,cols=80000,max=30000,min=0", "hot-columns=30"},
-      {"powerlaw,rows=900,cols=80000,max=30000,min=0", "hot-columns=300 hot-packed=900 hot-three-bytes=off"},
-      {"long_row,rows=5000,cols=4000,per_row=2,long_rows=2,long_length=3900", "hot-columns=900"},
-      {"hypersparse,rows=90000,cols=9000,keep=0.01,per_row=30", "hot-columns=200 hot-gather=on"},
-      {"rmat,scale=11,edge_factor=8", "hot-columns=200 hot-packed=5000"},
+      {"powerlaw,rows=900,cols=80000,max=30000,min=0", "recipe=hot hot-columns=30"},
+      {"powerlaw,rows=900,cols=80000,max=30000,min=0", "recipe=hot hot-columns=300 hot-packed=900 hot-three-bytes=off"},
+      {"long_row,rows=5000,cols=4000,per_row=2,long_rows=2,long_length=3900", "recipe=hot hot-columns=900"},
+      {"hypersparse,rows=90000,cols=9000,keep=0.01,per_row=30", "recipe=hot hot-columns=200 hot-gather=on"},
+      {"rmat,scale=11,edge_factor=8", "recipe=hot hot-columns=200 hot-packed=5000"},
   };
-  struct cb_session *session = open_session();
-  packed = left = 0;
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    char settings[SETTINGS];
-    snprintf(settings, sizeof settings, "recipe=hot %s", cases[i][1]);
-    check_near(session, cases[i][0],
-               (struct form){.row_bits = i % 3 ? 32 : 64, .col_bits = i % 2 ? 64 : 32, .base = i % 2, .on_device = 1},
-               settings, 0);
-  }
-  assert_int_equal(packed, sizeof cases / sizeof *cases);
-  close_session(session);
+  check_cases(cases, 5);
 }
 
 /* Row ends, empty rows and spans of columns as kernels find them: rows that end in every place of a chunk, many chunks,
