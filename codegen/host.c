@@ -195,32 +195,30 @@ static void add_heads(struct emitter *emitter, struct cb_scope *scope) {
                                           (struct operands){"x", "y", ", alpha, beta", ""}));
 }
 
-/* The launch that stores Y. */
-static void add_copied_y(struct emitter *emitter, struct cb_scope *scope) {
+/* The kernel that lays out X, or stores Y, and its thread blocks for so many rows. */
+static void add_copy_launch(struct emitter *emitter, struct cb_scope *scope, const char *suffix, const char *kernel,
+                            const char *blocks, int64_t rows) {
   const struct cb_plan *plan = emitter->plan;
   const struct cb_vector_share *share = &plan->shares[CB_VECTORS_COPIED];
-  char kernel[96];
-  if (!lays_out_y(plan)) return;
-  cb_source_copy_kernel(plan, emitter->label, CB_COPY_Y_SUFFIX, kernel, sizeof kernel);
-  cb_scope_section(scope, "copied_y_too");
-  cb_scope_placeholder(scope, "copy_y_kernel", cb_arena_string(&emitter->arena, kernel));
-  cb_scope_placeholder(scope, "copy_y_blocks", number(emitter, cb_divide_up(plan->rows, cb_copy_rows(share, plan->vector_type))));
+  char name[96];
+  cb_source_copy_kernel(plan, emitter->label, suffix, name, sizeof name);
+  cb_scope_placeholder(scope, kernel, cb_arena_string(&emitter->arena, name));
+  cb_scope_placeholder(scope, blocks, number(emitter, cb_divide_up(rows, cb_copy_rows(share, plan->vector_type))));
 }
 
-/* The kernels that take X in the scratch, and the launch that brings it there. */
+/* The kernels that take X in the scratch, the launch that brings it there, and the one that stores Y. */
 static void add_copied(struct emitter *emitter, struct cb_scope *scope) {
   const struct cb_plan *plan = emitter->plan;
   const struct cb_vector_share *share = &plan->shares[CB_VECTORS_COPIED];
-  char kernel[96];
   if (!copies_x(plan)) return;
-  cb_source_copy_kernel(plan, emitter->label, CB_COPY_SUFFIX, kernel, sizeof kernel);
   cb_scope_section(scope, "copied_too");
   cb_scope_placeholder(scope, "copied", number(emitter, cb_share_vectors_of(share)));
   cb_scope_placeholder(scope, "copied_launches", vector_calls(emitter, CB_VECTORS_COPIED));
-  cb_scope_placeholder(scope, "copy_kernel", cb_arena_string(&emitter->arena, kernel));
-  cb_scope_placeholder(scope, "copy_blocks", number(emitter, cb_divide_up(plan->cols, cb_copy_rows(share, plan->vector_type))));
+  add_copy_launch(emitter, scope, CB_COPY_SUFFIX, "copy_kernel", "copy_blocks", plan->cols);
   cb_scope_placeholder(scope, "copy_threads", number(emitter, CB_COPY_THREADS));
-  add_copied_y(emitter, scope);
+  if (!lays_out_y(plan)) return;
+  cb_scope_section(scope, "copied_y_too");
+  add_copy_launch(emitter, scope, CB_COPY_Y_SUFFIX, "copy_y_kernel", "copy_y_blocks", plan->rows);
 }
 
 static void add_vector_kernels(struct emitter *emitter, struct cb_scope *scope) {

@@ -5,12 +5,12 @@
 #include "tests/api_support.h"
 #include "tests/nvrtc_support.h"
 #include "tests/recipes.h"
+#include "tests/session_support.h"
 #include "tests/shapes.h"
 
 #include "analysis/choose/profile.h"
 #include "analysis/plan/assignment.h"
 #include "analysis/plan/blob.h"
-#include "runtime/api/session.h"
 #include "runtime/operator/device_pack.h"
 
 #include <unistd.h>
@@ -18,18 +18,12 @@
 /* ---- a session, and a matrix on the device */
 
 static struct cb_session *open_session(void) {
-  struct cb_session *session;
-  struct cb_diag diag = {0};
-  setenv("CBGEN_LIBCUDA", getenv("CBGEN_FAKE_CUDA"), 1);
   setenv("CBGEN_NVRTC", getenv("CBGEN_FAKE_CUDA"), 1);
-  assert_ok(cb_session_open(&session, 0, &diag));
-  assert_ok(cb_device_enter(session->device, &diag));
-  return session;
+  return open_fake_session();
 }
 
 static void close_session(struct cb_session *session) {
-  cb_device_leave(session->device);
-  cb_session_release(session);
+  close_fake_session(session);
   unsetenv("CBGEN_LIBCUDA");
   unsetenv("CBGEN_NVRTC");
 }

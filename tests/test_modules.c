@@ -3,8 +3,8 @@
  * longer; one that is in use never goes. What one user lets a kernel have, others do not lose. Threads take and give
  * back side by side. */
 #include "tests/api_support.h"
+#include "tests/session_support.h"
 
-#include "runtime/api/session.h"
 #include "runtime/cuda/modules.h"
 
 #include <pthread.h>
@@ -13,20 +13,6 @@
 #include <unistd.h>
 
 enum { MORE = CB_MOST_MODULES + 3, ROOM = 40 };
-
-static struct cb_session *open_session(void) {
-  struct cb_diag diag = {0};
-  struct cb_session *session;
-  setenv("CBGEN_LIBCUDA", getenv("CBGEN_FAKE_CUDA"), 1);
-  assert_ok(cb_session_open(&session, 0, &diag));
-  assert_ok(cb_device_enter(session->device, &diag));
-  return session;
-}
-
-static void close_session(struct cb_session *session) {
-  cb_device_leave(session->device);
-  cb_session_release(session);
-}
 
 struct taken {
   struct CUmod_st *module;
@@ -50,7 +36,7 @@ static void give_back(const struct cb_device *device, struct taken taken) {
 
 static void what_is_there_is_not_loaded_again(void **state) {
   (void)state;
-  struct cb_session *session = open_session();
+  struct cb_session *session = open_fake_session();
   const struct cb_device *device = session->device;
   const long before = fake->modules;
   const struct taken one = take(device, 1), other = take(device, 2), again = take(device, 1);
@@ -61,14 +47,14 @@ static void what_is_there_is_not_loaded_again(void **state) {
   give_back(device, again);
   assert_ptr_equal(take(device, 1).module, one.module); /* which nobody used for a while */
   assert_int_equal(fake->modules, before + 2);
-  close_session(session);
+  close_fake_session(session);
   assert_int_equal(fake->modules, before);
 }
 
 /* The one that nobody has used for longest goes. */
 static void idle_ones_make_room(void **state) {
   (void)state;
-  struct cb_session *session = open_session();
+  struct cb_session *session = open_fake_session();
   const struct cb_device *device = session->device;
   const long before = fake->modules;
   const struct taken used = take(device, 0);
@@ -85,14 +71,14 @@ static void idle_ones_make_room(void **state) {
   give_back(device, take(device, 2));
   assert_true(fake->calls > calls);
   give_back(device, used);
-  close_session(session);
+  close_fake_session(session);
   assert_int_equal(fake->modules, before);
 }
 
 static void what_finds_no_place_is_its_users_own(void **state) {
   struct taken taken[MORE];
   (void)state;
-  struct cb_session *session = open_session();
+  struct cb_session *session = open_fake_session();
   const struct cb_device *device = session->device;
   const long before = fake->modules;
   for (int i = 0; i < MORE; i++) {
@@ -101,7 +87,7 @@ static void what_finds_no_place_is_its_users_own(void **state) {
   }
   for (int i = 0; i < MORE; i++) give_back(device, taken[i]);
   assert_int_equal(fake->modules, before + CB_MOST_MODULES);
-  close_session(session);
+  close_fake_session(session);
   assert_int_equal(fake->modules, before);
 }
 
@@ -109,7 +95,7 @@ static void what_cannot_be_loaded_leaves_nothing(void **state) {
   struct taken taken = {.module = (struct CUmod_st *)&taken}; /* anything */
   struct cb_diag diag = {0};
   (void)state;
-  struct cb_session *session = open_session();
+  struct cb_session *session = open_fake_session();
   const struct cb_device *device = session->device;
   const long before = fake->modules;
   fake->fail_at = fake->calls + 1;
@@ -120,7 +106,7 @@ static void what_cannot_be_loaded_leaves_nothing(void **state) {
   assert_false(taken.is_shared);
   assert_non_null(strstr(diag.message, "sm_90"));
   assert_int_equal(fake->modules, before);
-  close_session(session);
+  close_fake_session(session);
 }
 
 static int allowed_of(const struct cb_device *device, struct CUfunc_st *function) {
@@ -133,7 +119,7 @@ static void the_most_shared_memory_counts(void **state) {
   static const unsigned asked[] = {1000, 60000, 500, 60000, 70000}, has[] = {1000, 60000, 60000, 60000, 70000};
   struct cb_diag diag = {0};
   (void)state;
-  struct cb_session *session = open_session();
+  struct cb_session *session = open_fake_session();
   const struct cb_device *device = session->device;
   for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
     struct CUfunc_st *function;
@@ -143,7 +129,7 @@ static void the_most_shared_memory_counts(void **state) {
     assert_int_equal(allowed_of(device, function), has[i]);
     give_back(device, taken);
   }
-  close_session(session);
+  close_fake_session(session);
 }
 
 /* ---- side by side */
@@ -174,7 +160,7 @@ static void *take_and_give_back(void *user) {
 static void threads_take_and_give_back(void **state) {
   pthread_t threads[THREADS];
   (void)state;
-  struct cb_session *session = open_session();
+  struct cb_session *session = open_fake_session();
   const long before = fake->modules;
   for (int i = 0; i < THREADS; i++)
     assert_int_equal(pthread_create(&threads[i], NULL, take_and_give_back, session->device), 0);
@@ -184,7 +170,7 @@ static void threads_take_and_give_back(void **state) {
     if (failure) fail_msg("%s", (const char *)failure);
   }
   assert_int_equal(fake->modules, before + CB_MOST_MODULES);
-  close_session(session);
+  close_fake_session(session);
   assert_int_equal(fake->modules, before);
 }
 

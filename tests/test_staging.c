@@ -3,27 +3,13 @@
  * failing call nothing is left, and threads may upload side by side. What a session leaves in the application's context
  * is the next one's, and no other's. */
 #include "tests/api_support.h"
+#include "tests/session_support.h"
 
-#include "runtime/api/session.h"
 #include "runtime/cuda/staging.h"
 
 #include <pthread.h>
 
 enum { MIB = 1 << 20 };
-
-static struct cb_session *open_session(void) {
-  struct cb_diag diag = {0};
-  struct cb_session *session;
-  setenv("CBGEN_LIBCUDA", getenv("CBGEN_FAKE_CUDA"), 1);
-  assert_ok(cb_session_open(&session, 0, &diag));
-  assert_ok(cb_device_enter(session->device, &diag));
-  return session;
-}
-
-static void close_session(struct cb_session *session) {
-  cb_device_leave(session->device);
-  cb_session_release(session);
-}
 
 /* Uploads and compares; what is around it on the device stays. */
 static void check_upload(const struct cb_device *device, size_t count, uint64_t seed) {
@@ -44,7 +30,7 @@ static void check_upload(const struct cb_device *device, size_t count, uint64_t 
 
 static void short_and_long_uploads_arrive(void **state) {
   (void)state;
-  struct cb_session *session = open_session();
+  struct cb_session *session = open_fake_session();
   check_upload(session->device, 100, 1);
   check_upload(session->device, 2 * MIB, 2); /* too short to pay for pinned memory */
   assert_int_equal(fake->pinned, 0);
@@ -56,13 +42,13 @@ static void short_and_long_uploads_arrive(void **state) {
   check_upload(session->device, MIB + 1, 5);
   check_upload(session->device, 16 * MIB, 6);
   assert_int_equal(fake->pinned, 1);
-  close_session(session);
+  close_fake_session(session);
 }
 
 static void refused_pinned_memory_is_done_without(void **state) {
   (void)state;
   for (long nth = 1; nth < 6; nth++) { /* memory, stream, events */
-    struct cb_session *session = open_session();
+    struct cb_session *session = open_fake_session();
     struct cb_diag diag = {0};
     cb_device_ptr there;
     unsigned char *bytes = random_bytes(9 * MIB, 7);
@@ -81,13 +67,13 @@ static void refused_pinned_memory_is_done_without(void **state) {
     check_upload(session->device, 9 * MIB, 8); /* it is not tried again */
     assert_int_equal(fake->pinned, 0);
     free(bytes);
-    close_session(session);
+    close_fake_session(session);
   }
 }
 
 static void failures_are_said_and_leave_nothing(void **state) {
   (void)state;
-  struct cb_session *session = open_session();
+  struct cb_session *session = open_fake_session();
   unsigned char *bytes = random_bytes(20 * MIB, 9);
   int failures = 0;
   check_upload(session->device, 8 * MIB, 10);
@@ -115,7 +101,7 @@ static void failures_are_said_and_leave_nothing(void **state) {
   assert_true(failures > 40);
   check_upload(session->device, 20 * MIB, 11);
   free(bytes);
-  close_session(session);
+  close_fake_session(session);
 }
 
 struct uploading {
@@ -135,7 +121,7 @@ static void *upload_often(void *user) {
 static void threads_upload_side_by_side(void **state) {
   (void)state;
   enum { THREADS = 3 };
-  struct cb_session *session = open_session();
+  struct cb_session *session = open_fake_session();
   pthread_t threads[THREADS];
   struct uploading each[THREADS];
   for (int i = 0; i < THREADS; i++) {
@@ -143,7 +129,7 @@ static void threads_upload_side_by_side(void **state) {
     assert_int_equal(pthread_create(&threads[i], NULL, upload_often, &each[i]), 0);
   }
   for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
-  close_session(session);
+  close_fake_session(session);
 }
 
 /* ---- shapes, and sources whose bytes are elsewhere */
@@ -181,7 +167,7 @@ static void every_shape_brings_every_byte(void **state) {
       {CB_STAGING_WORKERS, CB_STAGING_EACH, CB_STAGING_STREAMS, CB_STAGING_BUFFER}};
   unsigned char *bytes = random_bytes(9 * MIB, 12);
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-    struct cb_session *session = open_session();
+    struct cb_session *session = open_fake_session();
     struct cb_device *device = session->device;
     struct cb_diag diag = {0};
     cb_staging_free(device->staging);
@@ -189,7 +175,7 @@ static void every_shape_brings_every_byte(void **state) {
     check_upload(device, 9 * MIB + 12345, i);
     for (size_t skipped = 0; skipped < 4 * MIB; skipped = 3 * skipped + 100000)
       check_source(device, bytes, 8 * MIB + 777, skipped);
-    close_session(session);
+    close_fake_session(session);
   }
   free(bytes);
 }

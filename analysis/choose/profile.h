@@ -100,8 +100,8 @@ struct cb_choice_profile {
   int64_t with_count[CB_CHOICE_BINS], in_count[CB_CHOICE_BINS]; /* those by the bin of count * nnz / chunk_nonzeros */
 };
 
-/* What is counted by groups, one after the other: `sampled_rows` to `in_tiles`, as templates/groups.cu.in writes them.
- * */
+/* What is counted by groups, one number after the other: `sampled_rows` to `in_tiles`, as templates/groups.cu.in writes
+ * them. */
 enum {
   CB_CHOICE_GROUP_SUMS = (offsetof(struct cb_choice_profile, wide_groups) -
                           offsetof(struct cb_choice_profile, sampled_rows)) / sizeof(int64_t)

@@ -101,10 +101,12 @@ static int around_of(const struct cb_syntax *tree, int node) {
 
 /* The kernels that lay X of several vectors out by rows, or store Y. */
 static int lays_out(const char *kernel) {
-  static const char *const suffixes[] = {"_copy_x", "_copy_y"};
-  const size_t length = strlen(kernel), of_suffix = strlen(suffixes[0]);
-  for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
+  static const char *const suffixes[] = {CB_COPY_SUFFIX, CB_COPY_Y_SUFFIX};
+  const size_t length = strlen(kernel);
+  for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+    const size_t of_suffix = strlen(suffixes[i]);
     if (length > of_suffix && !strcmp(kernel + length - of_suffix, suffixes[i])) return 1;
+  }
   return 0;
 }
 

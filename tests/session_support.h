@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+/* For tests of what a session holds: one on the fake GPU, whose context is current meanwhile. */
+#ifndef CBGEN_TESTS_SESSION_SUPPORT_H
+#define CBGEN_TESTS_SESSION_SUPPORT_H
+
+#include "runtime/api/session.h"
+#include "tests/support.h"
+
+static inline struct cb_session *open_fake_session(void) {
+  struct cb_diag diag = {0};
+  struct cb_session *session;
+  setenv("CBGEN_LIBCUDA", getenv("CBGEN_FAKE_CUDA"), 1);
+  assert_ok(cb_session_open(&session, 0, &diag));
+  assert_ok(cb_device_enter(session->device, &diag));
+  return session;
+}
+
+static inline void close_fake_session(struct cb_session *session) {
+  cb_device_leave(session->device);
+  cb_session_release(session);
+}
+
+#endif
