@@ -138,7 +138,7 @@ static enum cb_status search(struct cb_plan **best, struct cb_assignment **best_
   const struct cb_recipe *tried;
   int count = 0;
   enum cb_status s = CB_OK;
-  for (; count < CB_MAX_CANDIDATES && (tried = cb_recipe_searched(count)) && !s; count++) {
+  for (; count < CB_MAX_CANDIDATES && (tried = cb_recipe_searched(count, csr->nnz, (int)options->vectors)) && !s; count++) {
     struct cb_candidate *candidate = &candidates[count];
     struct cb_plan *plan = NULL;
     struct cb_assignment *assignment = NULL;
