@@ -421,7 +421,7 @@ static void build_shared(struct cb_region_builder *builder, const struct cb_chun
   cb_region_fact(builder, "warps", "%d", state->warps);
   builder->region.blocks = state->units;
   builder->region.threads = 32 * state->warps;
-  builder->region.blocks_per_sm = FULL_WARPS / state->warps;
+  builder->region.blocks_per_sm = (int)cb_smaller(FULL_WARPS / state->warps, 16); /* some GPUs hold 16 or 24 */
   builder->region.static_shared = sums * (int64_t)cb_type_size(builder->sum_type);
   builder->region.takes_vectors = 1;
   builder->region.sharing = CB_SHARING_TILES;
