@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Long rows in an order in which those of a chunk share columns: see chunks.h. Rows are bitmaps over a sample of the
- * columns. Chunks are filled one after the other, each from the longest row left, by what shares most with those that it
- * has; then two rows of different chunks change places as long as that leaves fewer columns. */
+ * columns. Chunks are filled one after the other, each from the longest row left, by what shares most with those that
+ * it has; then two rows of different chunks change places as long as that leaves fewer columns. */
 #include "analysis/chunks.h"
 
 #include "base/integers.h"
@@ -142,7 +142,7 @@ static void find_order(struct alike *alike, const int32_t *row) {
   while (change_places(alike, &left)) continue;
 }
 
-/* Only the longest ones are left of rows that are ordered by length: whole chunks of them, unless there are no others. */
+/* Only the longest ones are left of rows that are ordered by length: whole chunks, unless there are no others. */
 static void leave_long_ones(struct cb_row_order *order, const struct cb_csr *csr) {
   const int64_t all = order->count;
   order->count = cb_smaller(order->count, MOST_ROWS);

@@ -232,8 +232,8 @@ static int64_t room_beside(const struct cb_chunk_state *state, const struct cb_r
   return units_room(builder, warps) - cb_divide_up(FINISH * chunks_beyond(state, segment), warps);
 }
 
-/* What the product takes: its warps' batches follow one another, and so do thread blocks of which more are than there is
- * room for; behind that the sums of segments are added up. Further vectors take three fifths of that each eight. */
+/* What the product takes: its warps' batches follow one another, and so do thread blocks that find no room beside the
+ * others; behind that the sums of segments are added up. Further vectors take three fifths of that each eight. */
 static int64_t sharing_ns(const struct cb_chunk_state *state, const struct cb_region_builder *builder,
                           const struct sharing *sharing) {
   enum { SHARES = 16, FIFTHS = 3 };
@@ -251,7 +251,8 @@ static int64_t sharing_ns(const struct cb_chunk_state *state, const struct cb_re
 
 /* The shortest segments of which all units are in flight together, and of which each warp has a batch. Where there are
  * more chunks than that, those that have more than others are cut. */
-static int64_t shortest_segment(const struct cb_chunk_state *state, const struct cb_region_builder *builder, int warps) {
+static int64_t shortest_segment(const struct cb_chunk_state *state, const struct cb_region_builder *builder,
+                                int warps) {
   enum { MORE = 4 };
   const int64_t room = units_room(builder, warps);
   const int64_t mean = cb_divide_up(steps_of_all(state), cb_larger(1, state->chunks.count));

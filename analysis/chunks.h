@@ -98,8 +98,8 @@ enum cb_mma { CB_MMA_NONE, CB_MMA_F64, CB_MMA_TF32 };
  * place that decides. They know plus and times only. */
 enum cb_mma cb_mma_for(struct cb_types types, const struct cb_target *target);
 
-/* Whether tensor cores may multiply by eight vectors at a time (CB_SHARING_TILES): there are as many, of doubles, and the
- * region is the whole matrix, since its threads share vectors as no other's do. */
+/* Whether tensor cores may multiply by eight vectors at a time (CB_SHARING_TILES): there are as many, of doubles, and
+ * the region is the whole matrix, since its threads share vectors as no other's do. */
 int cb_mma_takes_vectors(const struct cb_region_builder *builder);
 
 /* Columns of a block: 8 where values have 16 bits and sums 32, else 4. */
@@ -164,8 +164,8 @@ enum cb_status cb_chunks_plan(struct cb_region_builder *builder, size_t size, cb
 /* Arrays row_of and `first` (of units), carries, thread blocks, the sections that both templates have, and facts. */
 void cb_chunks_build(struct cb_region_builder *builder, const char *first, const char *meaning);
 
-/* Batches of the longest unit, or of a warp's share of it, follow one another, of `batch` steps each; and sums of segments are carried. What steps
- * take beside their loads (work_ns) is the layout's to say. */
+/* Batches of the longest unit, or of a warp's share of it, follow one another, of `batch` steps each; and sums of
+ * segments are carried. What steps take beside their loads (work_ns) is the layout's to say. */
 enum cb_status cb_chunks_predict(struct cb_region_builder *builder, int64_t batch, cb_sectors_visit *visit,
                                  struct cb_diag *diag);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Layout du by eight vectors and more: what arrays say against the matrix; how many warps share a chunk, and what is cut;
- * the order of long rows; when it is chosen; failing allocations; products against the oracle. */
+/* Layout du by eight vectors and more: what arrays say against the matrix; how many warps share a chunk, and what is
+ * cut; the order of long rows; when it is chosen; failing allocations; products against the oracle. */
 #include "tests/layouts.h"
 
 /* ---- what the arrays say, read as the kernel reads them */

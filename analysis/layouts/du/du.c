@@ -145,7 +145,10 @@ static void build_region(struct cb_region_builder *builder, const struct state *
   cb_chunks_build(builder, "first_block", "blocks before a chunk, or a segment of one");
   cb_region_list(builder, "first_value", "values before it", units, state->unit_value);
   cb_region_list(builder, "first_column", "its least column", units, state->first_column);
-  cb_region_list(builder, "column_offset", is_shared(state) ? "per 4 blocks: columns of each, from that one" : "per block: its columns, from that one", columns, state->column_offset);
+  cb_region_list(builder, "column_offset",
+                 is_shared(state) ? "per 4 blocks: first columns, then second ones …, from that one"
+                                  : "per block: its columns, from that one",
+                 columns, state->column_offset);
   if (is_shared(state)) cb_region_streamed(builder);
   build_bits(builder, state);
   cb_region_values(builder, "values", "per block, in the order of the bits", builder->work.part.csr->nnz);
@@ -163,7 +166,8 @@ static void visit_sectors(const void *user, int64_t thread_block, struct cb_sect
     for (uint64_t block = state->base.unit_step[unit]; block < state->base.unit_step[unit + 1]; block++) {
       cb_sector_load(sink);
       for (int64_t k = 0; k < width; k++)
-        cb_sector_ask(sink, (int64_t)state->first_column[unit] + state->column_offset[column_place(state, (int64_t)block, k)]);
+        cb_sector_ask(sink, (int64_t)state->first_column[unit] +
+                                state->column_offset[column_place(state, (int64_t)block, k)]);
     }
 }
 

@@ -10,7 +10,8 @@ const struct cb_option cb_du_options[DU_OPTIONS] = {
     [DU_FORM] = {.name = "du-form", .words = forms, .may_refuse = 1,
                  .help = "products by tensor cores, or fused lane by lane; auto: fma, mma by 8 vectors and more"},
     [DU_SEGMENT] = {.name = "du-segment", .most = 65536,
-                    .help = "a warp takes so many blocks, or steps, of a chunk at most, or a thread block by 8 vectors and more; 0: 64, or by the matrix"},
+                    .help = "a warp takes so many blocks, or steps, of a chunk at most, or those that share it; 0: 64, "
+                            "or by the matrix"},
     [DU_WARPS] = {.name = "du-warps", .numbers = cb_lanes_of_a_row,
                   .help = "warps that share a chunk by 8 vectors and more: 1, 2, 4, 8, 16, 32; 0: by the matrix"},
     [CRUX_COLS] = {.name = "crux-cols", .most = 100,
