@@ -12,7 +12,7 @@
 
 struct maker {
   struct cb_arena *arena;
-  struct cb_text taken; /* all that was, one thing behind the other: each says where it ends */
+  struct cb_text taken; /* all that was, one thing behind the other: how many of a list come first, strings have ends */
 };
 
 /* ---- what is taken */
@@ -57,7 +57,8 @@ static void take_names(struct maker *maker, const char **names, int count) {
 /* Sections that the text has, whoever asks for them. */
 static void take_sections(struct maker *maker, struct cb_region *to, const struct cb_region *from) {
   const struct cb_family_parts *family = &from->family;
-  const char **names = cb_arena_alloc(maker->arena, (size_t)(from->sections_count + family->with_count) + 1, sizeof *names);
+  const size_t most = (size_t)(from->sections_count + family->with_count) + 1;
+  const char **names = cb_arena_alloc(maker->arena, most, sizeof *names);
   int count = 0;
   if (!names) return;
   for (int i = 0; i < from->sections_count; i++)
@@ -77,8 +78,10 @@ static void take_constants(struct maker *maker, struct cb_region *to, const stru
   const char **sizes = cb_arena_alloc(maker->arena, most, sizeof *sizes);
   to->constants = cb_arena_alloc(maker->arena, most, sizeof *to->constants);
   to->family.sizes = cb_arena_alloc(maker->arena, most, sizeof *to->family.sizes);
-  int count = 0;
+  int count = 0, structures = 0;
   if (!sizes || !to->constants || !to->family.sizes) return;
+  for (int i = 0; i < from->constants_count; i++) structures += from->constants[i].kind != CB_CONSTANT_SIZE;
+  take_number(maker, structures);
   for (int i = 0; i < from->constants_count; i++) {
     const struct cb_constant *constant = &from->constants[i];
     if (constant->kind == CB_CONSTANT_SIZE) {
@@ -91,7 +94,6 @@ static void take_constants(struct maker *maker, struct cb_region *to, const stru
                              .value = take_number(maker, cb_family_value(from, constant)),
                              .kind = CB_CONSTANT_STRUCTURE};
   }
-  take_number(maker, to->constants_count);
   for (int i = 0; i < family->sizes_count; i++)
     if (family->sizes[i].kind == CB_CONSTANT_SIZE) sizes[count++] = family->sizes[i].name;
   qsort(sizes, (size_t)count, sizeof *sizes, by_string);
@@ -108,6 +110,7 @@ static void take_arrays(struct maker *maker, struct cb_region *to, const struct 
   const int count = cb_family_arrays(from, arrays);
   to->arrays = cb_arena_alloc(maker->arena, (size_t)count + 1, sizeof *to->arrays);
   to->family.sequences = cb_arena_alloc(maker->arena, (size_t)count + 1, sizeof *to->family.sequences);
+  take_number(maker, count);
   for (int i = 0; i < count && to->arrays && to->family.sequences; i++) {
     const struct cb_array *array = arrays[i];
     const char *name = take_string(maker, array->name);
@@ -126,15 +129,25 @@ static void take_arrays(struct maker *maker, struct cb_region *to, const struct 
                           .streamed = (int)take_number(maker, array->streamed),
                           .by_slot = (int)take_number(maker, array->by_slot)};
   }
-  take_number(maker, count);
+}
+
+/* Whether it is data there. */
+static int is_table(const struct cb_region *region, const struct cb_placeholder *placeholder) {
+  for (int i = 0; i < region->family.tables_count; i++)
+    if (!strcmp(region->family.tables[i].placeholder, placeholder->name)) return 1;
+  return 0;
 }
 
 static void take_placeholders(struct maker *maker, struct cb_region *to, const struct cb_region *from) {
-  to->placeholders_count = from->placeholders_count;
-  to->placeholders = take_list(maker, from->placeholders_count, sizeof *to->placeholders);
+  const struct cb_placeholder *all = from->placeholders;
+  int kept = 0, at = 0;
+  for (int i = 0; i < from->placeholders_count; i++) kept += !is_table(from, &all[i]);
+  to->placeholders_count = kept;
+  to->placeholders = take_list(maker, kept, sizeof *to->placeholders);
   for (int i = 0; i < from->placeholders_count && to->placeholders; i++)
-    to->placeholders[i] = (struct cb_placeholder){take_string(maker, from->placeholders[i].name),
-                                                  take_string(maker, from->placeholders[i].text)};
+    if (!is_table(from, &all[i]))
+      to->placeholders[at++] =
+          (struct cb_placeholder){take_string(maker, all[i].name), take_string(maker, all[i].text)};
 }
 
 static void take_tables(struct maker *maker, struct cb_region *to, const struct cb_region *from) {
