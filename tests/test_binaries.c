@@ -10,7 +10,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { COUNT = 5, OUTLINES = 3, HEADER = 68, ENTRY = 128, OUTLINE = 20, PACKED = 24, HEAD = 1 << 15 }; /* bytes of a file's parts: see binaries.h */
+enum { COUNT = 5, OUTLINES = 3, HEAD = 1 << 15 };
+enum { HEADER = 68, ENTRY = 128, OUTLINE = 20, PACKED = 24 }; /* bytes of a file's parts: see binaries.h */
 
 static const char *const texts[COUNT] = {"one", "two", "three", "four", ""};
 static unsigned char cubins[COUNT][HEAD + 3000];

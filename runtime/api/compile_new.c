@@ -228,7 +228,8 @@ static enum cb_status find_family(struct cb_work *work, struct cb_made *made, in
   if (!s && !is_known) s = cb_source_outlined(&family, &outline, diag);
   work->info.generate_seconds += cb_work_lap(work);
   if (!s && !is_known)
-    s = cb_session_family(session, work->kept.cache, &family, outline.hash, may_compile, &made->compiled, context, diag);
+    s = cb_session_family(session, work->kept.cache, &family, outline.hash, may_compile, &made->compiled, context,
+                          diag);
   cb_source_release(&family);
   cb_outline_release(&outline);
   work->info.compile_seconds += cb_work_lap(work);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Binaries of families that contexts of this process have met, whether they came with the library, from the cache or
- * from NVRTC: the next matrix of the family takes a copy. They are found by the hash of a plan's outline. They are known for
+ * from NVRTC: the next matrix of the family takes a copy. They are found by the hash of a plan's outline, and known for
  * as long as some session is there that holds them: a context's, or one that is kept in a CUDA context (session.h). */
 #ifndef CBGEN_RUNTIME_API_FAMILIES_H
 #define CBGEN_RUNTIME_API_FAMILIES_H

@@ -344,8 +344,8 @@ static void add_head(struct cb_text *file, const char *arch, int count, int outl
 }
 
 /* Those of outlines that will be written. */
-static int count_outlines(const struct cb_binary_outline *outlines, int outlines_count, const struct cb_binary *binaries,
-                          int count) {
+static int count_outlines(const struct cb_binary_outline *outlines, int outlines_count,
+                          const struct cb_binary *binaries, int count) {
   int kept = 0;
   for (int i = 0; i < outlines_count; i++) {
     const struct cb_binary key = {.key = outlines[i].key};

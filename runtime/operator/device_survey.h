@@ -2,8 +2,8 @@
 /* A look at a matrix that lies in device memory, by kernels (templates/survey.cu.in, diagonals.cu.in, tiles.cu.in):
  * whether it is canonical, where its rows begin, and their first and last columns. What analysis asks for comes to the
  * host, O(rows) of it; columns and values stay where they are. Of a matrix of few nonzeros row pointers and columns
- * come to the host at once: every question would take longer. Of very few, hashing has brought them (device_hash.h), and
- * the host looks whether they are canonical, while kernels make the rows' beginnings for those that pack.
+ * come to the host at once: every question would take longer. Of very few, hashing has brought them (device_hash.h),
+ * and the host looks whether they are canonical, while a kernel notes where rows begin, for those that pack.
  */
 #ifndef CBGEN_RUNTIME_OPERATOR_DEVICE_SURVEY_H
 #define CBGEN_RUNTIME_OPERATOR_DEVICE_SURVEY_H
