@@ -40,7 +40,7 @@ struct families {
   int outlines_count;
   struct cb_text report;
   struct cb_binaries *brought; /* with the library; NULL: none */
-  int brought_of;              /* lines whose family it brings */
+  int brought_of, by_text;     /* lines whose family it brings; and of these, those whose outline does not lead there */
 };
 
 /* ---- texts */
@@ -161,9 +161,11 @@ static enum cb_status add_line(struct families *families, const char *line, stru
     s = CB_OK;
   } else if (!s) {
     const struct cb_hash key = cb_binaries_key(source.text, (size_t)source.length);
+    struct cb_hash outlined;
     const int brought = cb_binaries_has(families->brought, key);
     cb_hash_hex(key, hex);
     families->brought_of += brought;
+    families->by_text += brought && !cb_binaries_outlined(families->brought, outline.hash, &outlined);
     add_outline(families, outline.hash, key);
     if (!families->call->output || families->call->verbose)
       cb_text_add(&families->report, "%s  %-9s %s %s\n", hex, brought ? "brought" : "compiled", line,
@@ -290,6 +292,9 @@ static enum cb_status take(struct families *families, struct cb_diag *diag) {
   cb_text_add(&families->report,
               "%d matrices: %d families, %d matrices share another's, %d have none; the library brings those of %d\n",
               families->lines, families->count - own, families->alike, families->refused, families->brought_of);
+  if (families->by_text)
+    cb_text_add(&families->report, "of %d its file is of another build: their texts have to be written to find them\n",
+                families->by_text);
   if (!call->output) return CB_OK;
   s = compile_all(families, diag);
   return s ? s : write_file(families, diag);
