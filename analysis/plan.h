@@ -116,7 +116,7 @@ struct cb_placeholder {
 /* A table of integers that stands in the text by that name; as data of a family's kernel it has room for so many. */
 enum { CB_FAMILY_TABLE = 64 };
 struct cb_table {
-  const char *name;
+  const char *name, *placeholder; /* the latter: of what has its elements in the text of a specialised kernel */
   const int64_t *elements;
   int count;
 };

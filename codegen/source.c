@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "codegen/check.h"
 #include "codegen/constants.h"
+#include "codegen/outline.h"
 #include "codegen/slots.h"
 #include "codegen/statements/epilogue.h"
 
@@ -972,18 +973,26 @@ enum cb_status cb_source_emit_clocked(struct cb_source *source, const struct cb_
   return emit(source, &emitter);
 }
 
-enum cb_status cb_source_family(struct cb_source *source, const struct cb_plan *plan, struct cb_diag *diag) {
+enum cb_status cb_source_outlined(struct cb_source *source, const struct cb_outline *outline, struct cb_diag *diag) {
   const struct cb_label label = {.matrix = CB_FAMILY_SYMBOL, .symbol = CB_FAMILY_SYMBOL};
-  struct emitter emitter = {.plan = plan, .label = &label, .tier = CB_TIER_FAMILY, .diag = diag};
+  struct emitter emitter = {.plan = &outline->plan, .label = &label, .tier = CB_TIER_FAMILY, .diag = diag};
   struct cb_text device = {0};
   *source = (struct cb_source){0};
-  enum cb_status s = cb_family_check(plan, diag);
-  if (!s) s = emit_device(&emitter, &device);
+  enum cb_status s = emit_device(&emitter, &device);
   if (!s) s = cb_source_with_prelude(&emitter.text, &device, diag);
   if (!s) cb_family_leave_out_objects(&emitter.text);
   if (!s) s = take_source(source, &emitter);
   cb_text_release(&device);
   release(&emitter);
+  return s;
+}
+
+enum cb_status cb_source_family(struct cb_source *source, const struct cb_plan *plan, struct cb_diag *diag) {
+  struct cb_outline outline;
+  *source = (struct cb_source){0};
+  enum cb_status s = cb_outline_make(&outline, plan, diag);
+  if (!s) s = cb_source_outlined(source, &outline, diag);
+  cb_outline_release(&outline);
   return s;
 }
 

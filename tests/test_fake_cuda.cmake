@@ -82,7 +82,7 @@ function(cbgen_python_on_fake_cuda)
   endforeach()
 endfunction()
 
-cbgen_use_fake_cuda(test_driver test_operator test_bench test_many test_fake_cuda test_device_hash test_device_pack test_packer test_staging)
+cbgen_use_fake_cuda(test_driver test_operator test_bench test_many test_fake_cuda test_device_hash test_device_pack test_packer test_staging test_survey)
 cbgen_run_on_fake_cuda(test_clocked test_api test_api_allocator test_api_arguments test_api_batch test_api_cache test_api_checks test_api_complex test_api_complex_solver test_api_copy test_api_epilogue test_api_failures test_api_formats test_api_inspect test_api_large test_api_lp test_api_lp_certificates test_api_lp_fused test_api_lp_known test_api_lp_slabs test_api_many test_api_memory test_api_methods test_api_mixed test_api_save test_api_sites test_api_solver test_api_split test_api_staged test_api_spills test_api_ranges test_api_reorder test_api_streams test_api_symmetric test_api_tiers test_api_tiles test_fork test_memory_room test_modules)
 
 # The tool finds the GPU by itself, compiles, loads, multiplies and checks.

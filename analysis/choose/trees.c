@@ -24,6 +24,7 @@ void cb_choice_score(struct cb_choice_scores *scores, const struct cb_choice_tab
     if (forest->trees[i].output >= 0) base[forest->trees[i].output] = least < INT64_MAX ? least : 0;
   for (int i = 0; forest && i < forest->trees_count; i++) {
     const struct cb_tree *tree = &forest->trees[i];
+    if (tree->output >= 0 && !model->ns[tree->output]) continue; /* of no use: the recipe has no score */
     *(tree->output < 0 ? &of_all : &base[tree->output]) += cb_forest_leaf(forest, tree, features->of);
   }
   for (int i = 0; i < CB_CHOICE_RECIPES; i++) scores->of[i] = model->ns[i] ? base[i] + of_all : 0;

@@ -58,6 +58,7 @@ static enum cb_status hash_on_device(struct cb_work *work) {
     cb_device_leave(device);
   }
   if (s) cb_log(request->context, "the pattern is hashed on the host: %s", diag.message);
+  work->is_brought = !s;
   return s;
 }
 
