@@ -66,7 +66,8 @@ def orders_as_trained(samples):
     cases = [(scores, s.model) for scores, s in zip(library_scores(samples), samples)]
     for _ in range(4000):
         near = rng.choice((1, 2, 40, 3000))
-        cases.append(([20000 + rng.choice((0, 29, 30, 31, rng.randint(0, near))) for _ in learn.RECIPES],
+        apart = (0, learn.TIE - 1, learn.TIE, learn.TIE + 1)
+        cases.append(([20000 + rng.choice((*apart, rng.randint(0, near))) for _ in learn.RECIPES],
                       [rng.choice((0, 1, 5000)) for _ in learn.RECIPES]))
     answers = learn.ask(CHOICE, ["order " + " ".join(map(str, [*scores, *model])) for scores, model in cases])
     plain = 0
@@ -99,7 +100,7 @@ def loses_little(samples):
             chosen.append(next(recipe for recipe in order if sample.us[recipe]))
         mean, worst = learn.summary([learn.loss(s, recipe) for s, recipe in zip(found, chosen)])
         print(f"{kind}: {len(found)} matrices, {100 * mean:.2f} % in the geometric mean, {100 * worst:.1f} % at worst")
-        assert len(found) >= 100 and mean <= 0.015 and worst <= 0.35, "choices lose too much"
+        assert len(found) >= 100 and mean <= 0.012 and worst <= 0.65, "choices lose too much"
         for recipe, name in enumerate(learn.RECIPES):
             alone, _ = learn.summary([learn.loss(s, recipe if s.us[recipe] else None) for s in found])
             assert alone > 0.03, f"always {name} would lose {100 * alone:.1f} % alone: these measurements tell nothing"

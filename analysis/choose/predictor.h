@@ -3,7 +3,8 @@
  * (bench/train), one table for each model of GPU. Features, thresholds and leaves are integers, so that every machine
  * computes the same.
  *
- *   score of a recipe = log2 of the model's least time     (of the recipe's own time, if it has no trees of its own)
+ *   score of a recipe = log2 of the model's least time     (of the recipe's own time, if it has no trees of its own,
+ *                                                           or if that is far behind, where its trees do not count)
  *                     + leaves of the trees of all recipes   (what the fastest takes, against that)
  *                     + leaves of its own trees              (what it takes, against the fastest)
  *

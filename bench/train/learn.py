@@ -94,6 +94,14 @@ def fit(features, targets, weights, trees, depth, rate, leaf, seed):
 SETTINGS = {"trees": 90, "depth": 4, "rate": 0.1, "leaf": 4}
 COMMON = {"trees": 15, "depth": 3, "rate": 0.2, "leaf": 6}
 CLEARLY = ONE  # slower than this by a logarithm is slow, whatever it takes
+FAR = 900  # as in analysis/choose/trees.c
+
+
+def near(sample):
+    """Recipes whose time in the model is not far from its least one; and cb, of which the model knows least."""
+    least = min((log2(ns) for ns in sample.model if ns), default=0)
+    return [recipe for recipe, ns in enumerate(sample.model)
+            if ns and (log2(ns) <= least + FAR or RECIPES[recipe] == "cb")]
 
 
 def train(training, seed=1):
@@ -125,15 +133,16 @@ def train(training, seed=1):
 def scores(trees, sample):
     """By recipe; None without a time in the model."""
     least = min(log2(ns) for ns in sample.model if ns) if any(sample.model) else 0
-    trained = {recipe for recipe, _ in trees}
+    trained = {recipe for recipe, _ in trees} & set(near(sample))
     sums = collections.Counter()
     for recipe, tree in trees:
-        sums[recipe] += evaluate(tree, sample.features)
+        if recipe < 0 or recipe in trained:
+            sums[recipe] += evaluate(tree, sample.features)
     return [(least if recipe in trained else log2(ns)) + sums[-1] + sums[recipe] if ns else None
             for recipe, ns in enumerate(sample.model)]
 
 
-TIE, PLAIN = 30, ("dia", "blocks", "sell")  # as in analysis/choose/choose.c
+TIE, PLAIN = 8, ("dia", "blocks", "sell")  # as in analysis/choose/choose.c
 
 
 def order(scored):

@@ -9,29 +9,62 @@ import collections
 import gzip
 import json
 import math
+import os
 import sys
 
 
+def is_again(path):
+    """Whether the file repeats measurements: its name says so."""
+    return os.path.basename(path).startswith("again")
+
+
+def lines_of(path):
+    with (gzip.open(path, "rt") if path.endswith(".gz") else open(path, encoding="utf-8")) as file:
+        return [json.loads(line) for line in file]
+
+
 def read(paths):
-    """Records by (matrix, type); later ones replace earlier ones."""
+    """Records by (matrix, type); later ones replace earlier ones. Those of files that repeat measurements are joined to them:
+    entries get what each call found ("calls")."""
     records = {}
-    for path in paths:
-        with (gzip.open(path, "rt") if path.endswith(".gz") else open(path, encoding="utf-8")) as file:
-            for line in file:
-                record = json.loads(line)
-                records[record["matrix"], record["type"]] = record
+    for path in sorted(paths, key=is_again):
+        for record in lines_of(path):
+            key = record["matrix"], record["type"]
+            if not is_again(path):
+                records[key] = record
+            elif key in records:
+                join(records[key], record)
     return records
 
 
+def of_call(entry):
+    """Of one call. What disturbs a measurement makes it longer: of two halves the shorter counts."""
+    return min(entry.get("halves", [entry["us"]]))
+
+
+def join(record, again):
+    found = {entry["recipe"]: of_call(entry) for entry in again["recipes"] if entry.get("us")}
+    for entry in record["recipes"]:
+        if entry.get("us") and entry["recipe"] in found:
+            entry.setdefault("calls", [of_call(entry)]).append(found[entry["recipe"]])
+
+
+def mean(times_of_calls):
+    return math.exp(sum(map(math.log, times_of_calls)) / len(times_of_calls))
+
+
 def times(record):
-    """{recipe: microseconds} of those that were timed. What disturbs a measurement makes it longer: of two halves the shorter
-    counts."""
-    return {entry["recipe"]: min(entry.get("halves", [entry["us"]])) for entry in record["recipes"] if entry.get("us")}
+    """{recipe: microseconds} of those that were timed: what a call found, or the mean of several calls."""
+    return {entry["recipe"]: mean(entry.get("calls", [of_call(entry)])) for entry in record["recipes"] if entry.get("us")}
 
 
 def halves(record):
-    """{recipe: [microseconds, microseconds]}, two medians that share no measurement; empty where there are none."""
-    return {entry["recipe"]: entry["halves"] for entry in record["recipes"] if entry.get("us") and "halves" in entry}
+    """{recipe: [microseconds, microseconds]}, which share no measurement: of every other call; of one call the medians of every
+    other repetition. Empty where there are none."""
+    def of(entry):
+        calls = entry.get("calls")
+        return [mean(calls[0::2]), mean(calls[1::2])] if calls else entry["halves"]
+    return {entry["recipe"]: of(entry) for entry in record["recipes"] if entry.get("us") and ("calls" in entry or "halves" in entry)}
 
 
 def luck(record):
