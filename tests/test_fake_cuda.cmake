@@ -31,12 +31,18 @@ set_source_files_properties(${fake_emulator_sources} fake/machine.cpp PROPERTIES
 find_program(FAKE_LD ld.gold)
 mark_as_advanced(FAKE_LD)
 set(fake_flags "-Og$<$<BOOL:${FAKE_LD}>: -fuse-ld=gold>")
+# AddressSanitizer: functions of many accesses call it, the others have its checks in place, which takes a sixth less
+# time to compile and none more to run. What leaves its scope is not followed; what lies beside an array is.
+set(fake_sanitizer "-fsanitize=address -fno-sanitize-address-use-after-scope")
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  string(APPEND fake_sanitizer " --param asan-instrumentation-with-call-threshold=30")
+endif()
 
 add_library(fake_cuda MODULE ${fake_sources} ${fake_emulator_sources})
 set_target_properties(fake_cuda PROPERTIES C_VISIBILITY_PRESET hidden NO_SONAME ON)
 target_include_directories(fake_cuda PRIVATE ${PROJECT_SOURCE_DIR} ${fake_generated})
 target_compile_definitions(fake_cuda PRIVATE _GNU_SOURCE ${fake_sanitized} FAKE_CXX="${CMAKE_CXX_COMPILER}"
-                           FAKE_CXX_FLAGS="${fake_flags}$<$<BOOL:${CBGEN_SANITIZE}>: -fsanitize=address>")
+                           FAKE_CXX_FLAGS="${fake_flags}$<$<BOOL:${CBGEN_SANITIZE}>: ${fake_sanitizer}>")
 target_link_libraries(fake_cuda PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
 # Kernels find the emulator in it; nothing else is theirs. It stays loaded: its thread does.
 target_link_options(fake_cuda PRIVATE LINKER:--version-script=${CMAKE_CURRENT_SOURCE_DIR}/fake/fake.map

@@ -125,11 +125,7 @@ enum cb_status cb_profile_chosen(void *user, const struct cb_stretch *stretches,
 
 /* ---- groups of rows, while the host counts what else there is */
 
-enum {
-  SUMS = CB_CHOICE_GROUP_SUMS,
-  MOST_NONZEROS = 4096, /* of a group, for which thread blocks have room */
-  EACH = 128            /* nonzeros of a thread block */
-};
+enum { SUMS = CB_CHOICE_GROUP_SUMS, EACH = 128 /* nonzeros of a thread block */ };
 
 static enum cb_status launch_groups(struct cb_survey *survey, const struct cb_kernels *kernels, int64_t groups,
                                     int64_t most, struct cb_diag *diag) {
@@ -165,7 +161,7 @@ static enum cb_status bring_later(struct cb_survey *survey, struct cb_diag *diag
 enum cb_status cb_profile_begin_groups(void *user, int64_t groups, int64_t most, struct cb_diag *diag) {
   struct cb_survey *survey = user;
   const struct cb_kernels *kernels;
-  if (!survey->near.col_idx || !groups || most > MOST_NONZEROS) return CB_ERR_UNSUPPORTED;
+  if (!survey->near.col_idx || !groups || most > CB_CHOICE_DEVICE_MOST) return CB_ERR_UNSUPPORTED;
   enum cb_status s = cb_survey_open(survey, "groups", &kernels, diag);
   if (s) return s;
   s = launch_groups(survey, kernels, groups, most, diag);
