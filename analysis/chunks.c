@@ -68,11 +68,21 @@ enum cb_mma cb_mma_for(struct cb_types types, const struct cb_target *target) {
   return types.matrix == CB_F16 || types.matrix == CB_BF16 ? CB_MMA_TF32 : CB_MMA_NONE;
 }
 
-/* None, unless the caller asks for it. */
+int cb_mma_takes_vectors(const struct cb_region_builder *builder) {
+  enum { VECTORS = 8 };
+  const struct cb_types types = {builder->matrix_type, builder->vector_type, builder->sum_type};
+  const struct cb_options *options = builder->options;
+  return options->vectors >= VECTORS && cb_mma_for(types, builder->target) == CB_MMA_F64 &&
+         builder->vector_type == CB_F64 && !cb_type_is_complex(builder->matrix_type) &&
+         cb_semiring_has_tensor_cores((enum cb_semiring)options->semiring) && options->symmetric_storage != CB_ON &&
+         !builder->work.part_csr && builder->commit == CB_COMMIT_FINAL;
+}
+
+/* None, unless the caller asks for it, or warps share units. */
 static enum cb_status choose_mma(enum cb_mma *mma, const struct cb_region_builder *builder, struct cb_types types,
-                                 int64_t form, struct cb_diag *diag) {
+                                 int64_t form, int shared, struct cb_diag *diag) {
   const struct cb_target *target = builder->target;
-  *mma = form == CB_MMA_ASKED ? cb_mma_for(types, target) : CB_MMA_NONE;
+  *mma = form == CB_MMA_ASKED || shared ? cb_mma_for(types, target) : CB_MMA_NONE;
   if (form == CB_MMA_ASKED && !cb_semiring_has_tensor_cores(builder->options->semiring))
     return cb_fail(diag, CB_ERR_UNSUPPORTED, "tensor cores add products, which semiring '%s' does not; use du-form=fma",
                    cb_semiring_names[builder->options->semiring]);
@@ -149,20 +159,158 @@ static int make_chunks(struct cb_chunks *chunks, struct cb_arena *arena, const s
 
 /* ---- steps and units: need the chunks */
 
+enum { FULL_WARPS = 32 }; /* of a multiprocessor, with 64 registers a thread */
+
 static int count_steps(struct cb_chunk_state *state, cb_steps_of_chunk *steps_of) {
   const int64_t chunks = state->chunks.count;
   state->first_step = cb_arena_alloc(&state->arena, (size_t)chunks + 1, sizeof *state->first_step);
   if (!state->first_step) return 0;
 #pragma omp parallel for schedule(dynamic, 64)
   for (int64_t chunk = 0; chunk < chunks; chunk++) state->first_step[chunk + 1] = (uint64_t)steps_of(state, chunk);
-  for (int64_t chunk = 0; chunk < chunks; chunk++) {
+  return 1;
+}
+
+static int64_t steps_of_all(const struct cb_chunk_state *state) {
+  int64_t steps = 0;
+  for (int64_t chunk = 0; chunk < state->chunks.count; chunk++) steps += (int64_t)state->first_step[chunk + 1];
+  return steps;
+}
+
+/* Long rows in another order, if that leaves fewer steps. */
+static int gather_rows(struct cb_chunk_state *state, cb_steps_of_chunk *steps_of) {
+  const struct cb_chunk_state before = *state;
+  struct cb_row_order *order = order_by_length(state->chunks.csr);
+  int good = order && cb_chunks_gather(order, state->chunks.csr);
+  if (good && order->count) {
+    good = list_rows(&state->chunks, &state->arena, order, 1) && count_steps(state, steps_of);
+    if (good && steps_of_all(state) >= steps_of_all(&before)) {
+      state->chunks = before.chunks;
+      state->first_step = before.first_step;
+    }
+  }
+  cb_row_order_release(order);
+  return good;
+}
+
+static int64_t chunks_beyond(const struct cb_chunk_state *state, int64_t segment) {
+  int64_t chunks = 0;
+  for (int64_t chunk = 0; chunk < state->chunks.count; chunk++)
+    chunks += (int64_t)state->first_step[chunk + 1] > segment;
+  return chunks;
+}
+
+static int64_t units_of(const struct cb_chunk_state *state, int64_t segment) {
+  int64_t units = 0;
+  for (int64_t chunk = 0; chunk < state->chunks.count; chunk++)
+    units += cb_larger(1, cb_divide_up((int64_t)state->first_step[chunk + 1], segment));
+  return units;
+}
+
+/* How warps share units: what is chosen by what it is predicted to take. */
+struct sharing {
+  int warps;
+  int64_t segment, ns;
+};
+
+/* Thread blocks of so many warps that are in flight together. */
+static int64_t units_room(const struct cb_region_builder *builder, int warps) {
+  const int has_more_sums = builder->options->vectors > CB_CHUNK_ROWS; /* and so more registers */
+  return builder->target->multiprocessors * (has_more_sums ? FULL_WARPS / 2 : FULL_WARPS) / warps;
+}
+
+static int64_t longest_chunk(const struct cb_chunk_state *state) {
+  int64_t most = CB_CHUNK_BATCH;
+  for (int64_t chunk = 0; chunk < state->chunks.count; chunk++)
+    most = cb_larger(most, (int64_t)state->first_step[chunk + 1]);
+  return most;
+}
+
+/* Thread blocks of that many warps that there is room for while those that add up sums are there, too. */
+static int64_t room_beside(const struct cb_chunk_state *state, const struct cb_region_builder *builder, int warps,
+                           int64_t segment) {
+  enum { FINISH = 2 * 8 /* warps, for a chunk that is cut */ };
+  return units_room(builder, warps) - cb_divide_up(FINISH * chunks_beyond(state, segment), warps);
+}
+
+/* What the product takes: its warps' batches follow one another, and so do thread blocks that find no room beside the
+ * others; behind that the sums of segments are added up. Further vectors take three fifths of that each eight. */
+static int64_t sharing_ns(const struct cb_chunk_state *state, const struct cb_region_builder *builder,
+                          const struct sharing *sharing) {
+  enum { SHARES = 16, FIFTHS = 3 };
+  const int64_t longest = longest_chunk(state), units = units_of(state, sharing->segment);
+  const int64_t of_unit = cb_divide_up(cb_smaller(longest, sharing->segment), CB_CHUNK_BATCH);
+  const int64_t batches = steps_of_all(state) / CB_CHUNK_BATCH, processors = builder->target->multiprocessors;
+  int64_t ns = CB_COST_TILES_START_NS + CB_COST_TILES_CHAIN_NS * (cb_divide_up(of_unit, sharing->warps) - 1);
+  ns += cb_larger(CB_COST_TILES_BATCH_NS * batches, CB_COST_TILES_UNIT_NS * units) / processors;
+  ns += CB_COST_TILES_ROUND_NS * (cb_larger(1, cb_divide_up(units, units_room(builder, sharing->warps))) - 1);
+  if (sharing->segment < longest)
+    ns += CB_COST_TILES_CARRY_NS + CB_COST_TILES_CHUNK_NS * chunks_beyond(state, sharing->segment) +
+          CB_COST_TILES_SUMS_NS * cb_divide_up(cb_divide_up(longest, sharing->segment), SHARES);
+  return ns + ns * FIFTHS / 5 * (builder->options->vectors / CB_CHUNK_ROWS - 1);
+}
+
+/* The shortest segments of which all units are in flight together, and of which each warp has a batch. Where there are
+ * more chunks than that, those that have more than others are cut. */
+static int64_t shortest_segment(const struct cb_chunk_state *state, const struct cb_region_builder *builder,
+                                int warps) {
+  enum { MORE = 4 };
+  const int64_t room = units_room(builder, warps);
+  const int64_t mean = cb_divide_up(steps_of_all(state), cb_larger(1, state->chunks.count));
+  int64_t least = cb_larger(CB_CHUNK_BATCH * warps, cb_divide_up(steps_of_all(state), room)), most = MORE * mean;
+  if (state->chunks.count > room || most < least) return cb_larger(least, most);
+  while (chunks_beyond(state, most) && units_of(state, most) > room_beside(state, builder, warps, most)) most *= 2;
+  while (least < most) {
+    const int64_t middle = least + (most - least) / 2;
+    if (units_of(state, middle) <= room_beside(state, builder, warps, middle)) most = middle;
+    else least = middle + 1;
+  }
+  return most;
+}
+
+static void try_sharing(const struct cb_chunk_state *state, const struct cb_region_builder *builder, int warps,
+                        int64_t segment, struct sharing *best) {
+  struct sharing sharing = {.warps = warps, .segment = cb_round_up(segment, CB_CHUNK_BATCH)};
+  sharing.ns = sharing_ns(state, builder, &sharing);
+  if (!best->warps || sharing.ns < best->ns) *best = sharing;
+}
+
+/* Where a thread has more sums, a thread block has fewer threads. */
+static struct sharing choose_sharing(const struct cb_chunk_state *state, const struct cb_region_builder *builder,
+                                     const int64_t *settings) {
+  enum { SUMS = 256 };
+  const int asked = (int)settings[DU_WARPS];
+  struct sharing best = {.warps = 0};
+  for (int warps = SUMS / builder->options->vectors; warps; warps /= 2) {
+    if (asked && warps > 1 && asked < warps) continue;
+    if (settings[DU_SEGMENT]) try_sharing(state, builder, warps, settings[DU_SEGMENT], &best);
+    else {
+      try_sharing(state, builder, warps, longest_chunk(state), &best);
+      try_sharing(state, builder, warps, shortest_segment(state, builder, warps), &best);
+    }
+    if (asked) break;
+  }
+  return best;
+}
+
+static void choose_segment(struct cb_chunk_state *state, const struct cb_region_builder *builder, int shared,
+                           const int64_t *settings) {
+  enum { STEPS = 64 };
+  if (shared) {
+    const struct sharing sharing = choose_sharing(state, builder, settings);
+    state->warps = sharing.warps;
+    state->segment = sharing.segment;
+    state->several_ns = sharing.ns;
+  } else state->segment = settings[DU_SEGMENT] ? settings[DU_SEGMENT] : STEPS;
+}
+
+static void count_units(struct cb_chunk_state *state) {
+  for (int64_t chunk = 0; chunk < state->chunks.count; chunk++) {
     const int64_t steps = (int64_t)state->first_step[chunk + 1];
     if (steps <= state->segment) continue;
     state->cut++;
     state->segments += cb_divide_up(steps, state->segment);
   }
-  state->units = state->segments + chunks - state->cut;
-  return 1;
+  state->units = state->segments + state->chunks.count - state->cut;
 }
 
 /* Chunks in segments come first, with their rows and steps; steps are not summed up yet. */
@@ -207,18 +355,26 @@ static int list_units(struct cb_chunk_state *state) {
   return 1;
 }
 
-enum cb_status cb_chunks_plan(struct cb_region_builder *builder, size_t size, cb_steps_of_chunk *steps_of,
+enum cb_status cb_chunks_plan(struct cb_region_builder *builder, size_t size, cb_steps_of_chunk *steps_of, int shared,
                               struct cb_diag *diag) {
   const int64_t *settings = cb_settings(builder->options, &cb_layout_du);
   const struct cb_types types = {builder->matrix_type, builder->vector_type, builder->sum_type};
   enum cb_status s = cb_region_state(builder, size, diag);
   struct cb_chunk_state *state = builder->work.state;
-  if (!s) s = choose_mma(&state->mma, builder, types, settings[DU_FORM], diag);
+  shared = shared && settings[DU_FORM] != CB_MMA_REFUSED && cb_mma_takes_vectors(builder);
+  if (!s) s = choose_mma(&state->mma, builder, types, settings[DU_FORM], shared, diag);
   if (s) return s;
   state->width = cb_chunk_width(types);
-  state->segment = settings[DU_SEGMENT];
-  if (!make_chunks(&state->chunks, &state->arena, builder, settings[CRUX_SORT] == CB_ON) ||
-      !count_steps(state, steps_of) || !reorder_chunks(state) || !list_units(state))
+  state->warps = shared; /* at least */
+  const int sorted = settings[CRUX_SORT] == CB_ON;
+  int good = make_chunks(&state->chunks, &state->arena, builder, sorted) && count_steps(state, steps_of);
+  if (good && shared && !sorted) good = gather_rows(state, steps_of);
+  if (good) {
+    choose_segment(state, builder, shared, settings);
+    count_units(state);
+    good = reorder_chunks(state) && list_units(state);
+  }
+  if (!good)
     return cb_fail_memory(diag, "chunks", (uint64_t)builder->work.part.csr->rows * sizeof *state->chunks.row);
   builder->work.units = state->chunks.count;
   return CB_OK;
@@ -235,11 +391,43 @@ static uint64_t chunk_at(const void *user, int64_t unit) {
   return ((const struct cb_chunk_state *)user)->unit_chunk[unit];
 }
 
-static void build_carries(struct cb_region_builder *builder, const struct cb_chunk_state *state) {
+/* Sums of segments are added up by a second launch, two thread blocks for a chunk. */
+static void build_finish(struct cb_region_builder *builder, struct cb_chunk_state *state) {
+  uint32_t *first = cb_arena_alloc(&state->arena, (size_t)state->cut + 1, sizeof *first);
+  for (int64_t unit = state->segments; first && unit--;) first[state->unit_chunk[unit]] = (uint32_t)unit;
+  if (first) first[state->cut] = (uint32_t)state->segments;
+  cb_region_section(builder, "carry");
+  cb_region_list(builder, "first_segment", "of a chunk that is cut; these come first, and chunks + 1", state->cut + 1,
+                 first);
+  cb_region_size(builder, "kSegments", state->segments, "plan: segments of chunks, which come first");
+  cb_region_fact(builder, "segments", "%lld %lld", (long long)state->cut, (long long)state->segments);
+  builder->region.carry_slots = state->segments;
+  builder->region.carries_parts = 1;
+  builder->region.finish_blocks = 2 * state->cut;
+}
+
+static void build_carries(struct cb_region_builder *builder, struct cb_chunk_state *state) {
   if (!state->segments) return;
-  cb_region_carries_by(builder, "carry", state->segments, chunk_at, "plan: segments of chunks, which come first");
+  if (state->warps) build_finish(builder, state);
+  else cb_region_carries_by(builder, "carry", state->segments, chunk_at, "plan: segments of chunks, which come first");
   cb_region_size(builder, "kBefore", state->segments - state->cut, "plan: units that chunks in segments have more");
   builder->region.carry_width = CB_CHUNK_ROWS;
+}
+
+/* A thread block for each unit. */
+static void build_shared(struct cb_region_builder *builder, const struct cb_chunk_state *state) {
+  const int64_t sums = state->warps > 1 ? 32 * state->warps : 0;
+  cb_region_section(builder, "tiles");
+  cb_region_structure(builder, "kWarps", state->warps, "plan: warps of a thread block, which share a unit");
+  cb_region_fact(builder, "warps", "%d", state->warps);
+  builder->region.blocks = state->units;
+  builder->region.threads = 32 * state->warps;
+  builder->region.blocks_per_sm = (int)cb_smaller(FULL_WARPS / state->warps, 16); /* some GPUs hold 16 or 24 */
+  builder->region.static_shared = sums * (int64_t)cb_type_size(builder->sum_type);
+  builder->region.takes_vectors = 1;
+  builder->region.sharing = CB_SHARING_TILES;
+  builder->region.waits_late = 1;
+  builder->region.several_ns = state->several_ns;
 }
 
 static void build_blocks(struct cb_region_builder *builder, const struct cb_chunk_state *state) {
@@ -247,6 +435,10 @@ static void build_blocks(struct cb_region_builder *builder, const struct cb_chun
   if (chunks->row || chunks->csr->rows % CB_CHUNK_ROWS || builder->own_rows) cb_region_section(builder, "guarded");
   if (builder->own_rows) cb_region_section(builder, "owned");
   if (builder->own_rows) cb_region_own_rows(builder);
+  if (state->warps) {
+    build_shared(builder, state);
+    return;
+  }
   if (state->units % CB_CHUNK_WARPS) {
     cb_region_section(builder, "partial");
     cb_region_size(builder, "kUnits", state->units, "plan: chunks, or segments of them: a warp each");
@@ -268,7 +460,7 @@ void cb_chunks_build(struct cb_region_builder *builder, const char *first, const
   cb_region_fact(builder, "form", "%s", forms[state->mma]);
   cb_region_computed(builder, "row_of", "row of a local row", chunks * CB_CHUNK_ROWS, row_at);
   cb_region_list(builder, first, meaning, state->units + 1, state->unit_step);
-  if (state->mma != CB_MMA_NONE) cb_region_section(builder, "mma");
+  if (state->mma != CB_MMA_NONE && !state->warps) cb_region_section(builder, "mma");
   if (state->mma == CB_MMA_TF32) cb_region_section(builder, "tf32");
   build_carries(builder, state);
   build_blocks(builder, state);
@@ -280,7 +472,8 @@ enum cb_status cb_chunks_predict(struct cb_region_builder *builder, int64_t batc
                                  struct cb_diag *diag) {
   const struct cb_chunk_state *state = builder->work.state;
   struct cb_cost *cost = &builder->region.cost;
-  cost->chain_ns = (1 + cb_divide_up(state->longest, batch)) * CB_COST_BATCH_NS;
+  const int64_t longest = cb_divide_up(state->longest, cb_larger(1, state->warps));
+  cost->chain_ns = (1 + cb_divide_up(longest, batch)) * CB_COST_BATCH_NS;
   cost->tail_ns = state->segments ? CB_COST_CARRY_NS : 0;
   cost->stream_percent = CB_COST_SELL_PERCENT;
   return cb_sectors_predict(builder, state, visit, diag);

@@ -49,6 +49,10 @@ struct cb_row_order {
 struct cb_row_order *cb_crux_order(const struct cb_crux *crux, int64_t rows, int sorted);
 void cb_row_order_release(void *order);
 
+/* Leaves the long ones of rows that are ordered by length, the longest first, and puts them in an order in which chunks
+ * have fewer columns, as the rows of each share some. Deterministic. 0: no memory. */
+int cb_chunks_gather(struct cb_row_order *order, const struct cb_csr *csr);
+
 /* ---- chunks */
 
 struct cb_chunks {
@@ -94,6 +98,10 @@ enum cb_mma { CB_MMA_NONE, CB_MMA_F64, CB_MMA_TF32 };
  * place that decides. They know plus and times only. */
 enum cb_mma cb_mma_for(struct cb_types types, const struct cb_target *target);
 
+/* Whether tensor cores may multiply by eight vectors at a time (CB_SHARING_TILES): there are as many, of doubles, and
+ * the region is the whole matrix, since its threads share vectors as no other's do. */
+int cb_mma_takes_vectors(const struct cb_region_builder *builder);
+
 /* Columns of a block: 8 where values have 16 bits and sums 32, else 4. */
 static inline int cb_chunk_width(struct cb_types types) {
   return cb_type_size(types.matrix) == 2 && types.sum == CB_F32 ? 8 : 4;
@@ -103,7 +111,8 @@ static inline int cb_chunk_width(struct cb_types types) {
 
 enum {
   DU_FORM,       /* enum cb_mma_form */
-  DU_SEGMENT,    /* steps of a chunk's segment */
+  DU_SEGMENT,    /* steps of a chunk's segment; 0: by the matrix */
+  DU_WARPS,      /* that share a unit, where they do; 0: by the matrix */
   CRUX_COLS,     /* percent; 0: as predicted */
   CRUX_ROWS,     /* likewise */
   CRUX_SORT,     /* enum cb_switch */
@@ -118,9 +127,14 @@ extern const struct cb_layout cb_layout_du;
  *
  * A chunk is worked off in steps: blocks, or a few nonzeros of each row. A warp takes a unit: a chunk, or a segment
  * of one that has more steps than a segment may have. Chunks in segments come first, and their sums go through carry
- * slots; units are in the order of their chunks. */
+ * slots; units are in the order of their chunks. For eight vectors and more all warps of a thread block may share a
+ * unit. */
 
-enum { CB_CHUNK_WARPS = 8 /* of a thread block */, CB_CHUNK_MOST = INT32_MAX - 8192 /* rows */ };
+enum {
+  CB_CHUNK_WARPS = 8, /* of a thread block */
+  CB_CHUNK_BATCH = 4, /* steps that a warp loads together where warps share units: these have multiples of it */
+  CB_CHUNK_MOST = INT32_MAX - 8192 /* rows */
+};
 
 /* What a layout's state begins with. */
 struct cb_chunk_state {
@@ -128,6 +142,7 @@ struct cb_chunk_state {
   struct cb_chunks chunks;
   enum cb_mma mma;
   int width;            /* columns of a block */
+  int warps;            /* of a thread block, which share a unit; 0: there are CB_CHUNK_WARPS, and each has its own */
   uint64_t *first_step; /* of each chunk, and one more */
   int64_t longest;      /* steps of a unit at most */
   int64_t units;
@@ -135,21 +150,22 @@ struct cb_chunk_state {
   uint32_t *unit_chunk;
   int64_t cut, segments; /* chunks in segments, and units of these: the first ones */
   int64_t segment;       /* steps of a segment */
+  int64_t several_ns;    /* where warps share units: what a product is predicted to take on the GPU */
 };
 
 /* Makes the state, of `size` bytes: rows of the region's part in the order that a split found (then the others, if the
  * region writes all rows), else in their own, or by option the longest first; a region that does not write all rows has
  * those with nonzeros. Then what steps_of says of each chunk, and units. CB_ERR_UNSUPPORTED: tensor cores are asked for
- * where there are none. */
+ * where there are none. `shared`: where tensor cores may multiply by eight vectors at a time, warps share units. */
 typedef int64_t cb_steps_of_chunk(const struct cb_chunk_state *state, int64_t chunk);
-enum cb_status cb_chunks_plan(struct cb_region_builder *builder, size_t size, cb_steps_of_chunk *steps_of,
+enum cb_status cb_chunks_plan(struct cb_region_builder *builder, size_t size, cb_steps_of_chunk *steps_of, int shared,
                               struct cb_diag *diag);
 
 /* Arrays row_of and `first` (of units), carries, thread blocks, the sections that both templates have, and facts. */
 void cb_chunks_build(struct cb_region_builder *builder, const char *first, const char *meaning);
 
-/* Batches of the longest unit follow one another, of `batch` steps each; and sums of segments are carried. What steps
- * take beside their loads (work_ns) is the layout's to say. */
+/* Batches of the longest unit, or of a warp's share of it, follow one another, of `batch` steps each; and sums of
+ * segments are carried. What steps take beside their loads (work_ns) is the layout's to say. */
 enum cb_status cb_chunks_predict(struct cb_region_builder *builder, int64_t batch, cb_sectors_visit *visit,
                                  struct cb_diag *diag);
 

@@ -56,6 +56,16 @@ enum {
                                  * Symmetric finite elements of 56^3 and 80^3 nodes: 10 us of 54.5, 32 of 163.5 */
   CB_COST_DU_BLOCK_PS = 4400,   /* a block of 8 x 4: finding values by its bits; with 20 of 32 places filled */
   CB_COST_DU_MMA_PS = 4700,     /* the same by tensor cores */
+  /* by eight vectors, where warps share chunks: 40 matrices of the source tree, 11 of them by six sharings; a quarter
+   * more than by graphs, as the other layouts' predictions for several vectors are */
+  CB_COST_TILES_START_NS = 1600, /* from a kernel's start to its end, with a batch of four blocks for each warp */
+  CB_COST_TILES_ROUND_NS = 1250, /* thread blocks that wait until others have left: each time that they all change */
+  CB_COST_TILES_CHAIN_NS = 250,  /* a warp's further batch */
+  CB_COST_TILES_BATCH_NS = 31,   /* a batch, of a multiprocessor */
+  CB_COST_TILES_UNIT_NS = 150,   /* a thread block, likewise */
+  CB_COST_TILES_CARRY_NS = 1000, /* a launch that adds up segments */
+  CB_COST_TILES_SUMS_NS = 125,   /* of 16 segments of a chunk */
+  CB_COST_TILES_CHUNK_NS = 4,    /* for each chunk that is cut */
   CB_COST_PHASES_SLOT_PS = 360, /* a slot, whatever it stores */
   CB_COST_LINE_PS = 570,        /* a line of L1 that a load asks for: one in a cycle. R-MAT 20 by sell, 8 vectors to a
                                  * thread, 4 lines for each of 16 M nonzeros: 277 by this, 282 measured */

@@ -116,7 +116,7 @@ struct cb_placeholder {
 /* A table of integers that stands in the text by that name; as data of a family's kernel it has room for so many. */
 enum { CB_FAMILY_TABLE = 64 };
 struct cb_table {
-  const char *name;
+  const char *name, *placeholder; /* the latter: of what has its elements in the text of a specialised kernel */
   const int64_t *elements;
   int count;
 };
@@ -222,8 +222,11 @@ struct cb_region {
   int dealt;          /* then: of so many thread blocks, neighbours by their rows, each multiprocessor has all, one
                        * after the other as far as GPUs deal them out in order; 0: they go to as many multiprocessors */
   enum cb_sharing sharing; /* likewise: how its text shares vectors where lanes that share rows leave no others to */
+  int waits_late;     /* its text itself waits for the kernel before, behind what it looks up of the matrix, and lets
+                       * the next one start: it has launches of its own */
   int staged_parts;   /* then, where what threads bring is added up in shared memory: so many can share vectors at most,
                        * and one has no more than a piece; 0: sums stay with their threads */
+  int64_t several_ns; /* what a product by all of them takes on the GPU; 0: it follows from what one takes */
   int64_t wait_ns;    /* for several vectors: all warps' waits, where each has so few loads that nothing else goes on:
                        * once more for each further thread that shares a row's vectors */
   int64_t further_ns; /* likewise: instructions of each further one, for what threads bring to shared memory */

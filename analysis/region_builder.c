@@ -149,7 +149,7 @@ void cb_region_table(struct cb_region_builder *builder, const char *placeholder,
   struct cb_table *table = append(builder, &family->tables, &family->tables_count, sizeof *table);
   const int64_t *copy = cb_arena_copy(builder->arena, elements, (size_t)count, sizeof *elements);
   builder->failed |= !copy;
-  if (table) *table = (struct cb_table){keep(builder, name), copy, count};
+  if (table) *table = (struct cb_table){keep(builder, name), keep(builder, placeholder), copy, count};
 }
 
 enum cb_status cb_region_state(struct cb_region_builder *builder, size_t size, struct cb_diag *diag) {

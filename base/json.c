@@ -70,14 +70,19 @@ enum cb_status cb_json_write(struct cb_text *text, struct cb_json root, size_t f
 
 /* ---- line by line */
 
-static void new_line(struct cb_json_lines *lines) {
-  cb_text_add_bytes(lines->text, "\n", 1);
-  for (int i = 0; i < lines->depth; i++) cb_text_add_bytes(lines->text, "  ", 2);
+enum { INDENT = 2, DEEPEST = 16 };
+static const char comma_and_indent[] = ",\n                                ";
+_Static_assert(sizeof comma_and_indent == 1 + 2 + INDENT * DEEPEST, "indents of all depths");
+
+/* By one copy, as a rule: every plan is written, to be hashed. */
+static void new_line(struct cb_json_lines *lines, int has_comma) {
+  const int depth = lines->depth < DEEPEST ? lines->depth : DEEPEST;
+  cb_text_add_bytes(lines->text, comma_and_indent + !has_comma, (size_t)(has_comma + 1 + INDENT * depth));
+  for (int i = DEEPEST; i < lines->depth; i++) cb_text_add_bytes(lines->text, "  ", INDENT);
 }
 
 static void begin_line(struct cb_json_lines *lines, const char *key) {
-  if (lines->has_member) cb_text_add_bytes(lines->text, ",", 1);
-  if (lines->depth) new_line(lines);
+  if (lines->depth) new_line(lines, lines->has_member);
   lines->has_member = 1;
   if (!key) return;
   cb_text_add_bytes(lines->text, "\"", 1);
@@ -96,7 +101,7 @@ void cb_json_end(struct cb_json_lines *lines, char bracket) {
   const int is_empty = !lines->has_member;
   lines->depth--;
   lines->has_member = 0;
-  if (!is_empty) new_line(lines);
+  if (!is_empty) new_line(lines, 0);
   cb_text_add_bytes(lines->text, &bracket, 1);
   lines->has_member = 1;
 }

@@ -53,7 +53,7 @@ struct matrix {
 static void plan_all(struct matrix *matrix, const struct trial_session *session) {
   const struct cb_recipe *recipe;
   int64_t best = INT64_MAX;
-  for (matrix->count = 0; (recipe = cb_recipe_searched(matrix->count)); matrix->count++) {
+  for (matrix->count = 0; (recipe = cb_recipe_searched(matrix->count, 0, 1)); matrix->count++) {
     struct trial *candidate = &matrix->candidates[matrix->count];
     *candidate = (struct trial){.recipe = recipe->name};
     trial_plan(candidate, &matrix->base, &matrix->base.options, &session->target);

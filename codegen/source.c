@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "codegen/check.h"
 #include "codegen/constants.h"
+#include "codegen/outline.h"
 #include "codegen/slots.h"
 #include "codegen/statements/epilogue.h"
 
@@ -223,6 +224,14 @@ static void add_sections(struct emitter *emitter, const struct cb_region *region
   if (is_family(emitter)) cb_scope_optional_section(scope, "family"); /* functions that need sizes take arrays */
 }
 
+/* What reads values behind a wait in a region's own text. */
+static const char *late_values(struct emitter *emitter, const struct cb_region *region) {
+  for (int a = 0; a < region->arrays_count; a++)
+    if (cb_holds_values(&region->arrays[a]) && region->arrays[a].storage == CB_STORED)
+      return cb_arena_format(&emitter->arena, "  arrays.%s = after_wait(arrays.%s);\n", region->arrays[a].name, region->arrays[a].name);
+  return "";
+}
+
 /* Expands the region's sections with the region's values and those that every region has. */
 static enum cb_status expand_sections(struct emitter *emitter, const struct cb_region *region, struct cb_text *text) {
   struct cb_scope scope = {0};
@@ -237,6 +246,7 @@ static enum cb_status expand_sections(struct emitter *emitter, const struct cb_r
   if (cb_plan_rounds_y(emitter->plan)) cb_scope_optional_section(&scope, "rounds_y");
   if (emitter->share) cb_scope_optional_section(&scope, "placed"); /* entries of x are where its vectors lie */
   if (emitter->share && region->loads_together) cb_scope_section(&scope, "together");
+  if (region->waits_late) cb_scope_placeholder(&scope, "late_values", late_values(emitter, region));
   if (region->value_storage == CB_VALUES_PLAIN && region->value_type != emitter->plan->sum_type)
     cb_scope_optional_section(&scope, "converted"); /* a value is not its slot's bits */
   if (has_several_sums(emitter)) cb_scope_optional_section(&scope, "several");
@@ -401,9 +411,14 @@ static const struct cb_array *values_read(const struct cb_launch *launch, const 
   return NULL;
 }
 
+/* Whether a region of the launch waits for the kernel before. */
+static int waits_late(const struct emitter *emitter, const struct cb_launch *launch) {
+  return launch->regions == 1 && emitter->plan->regions[launch->first_region].waits_late;
+}
+
 /* Values are read through the read-only path, whose loads a compiler may move up: not beyond the wait. */
 static void add_late_values(struct emitter *emitter, const struct cb_launch *launch, struct cb_text *text) {
-  for (int i = 0; i < launch->regions; i++) {
+  for (int i = 0; i < launch->regions && !waits_late(emitter, launch); i++) {
     const struct cb_region *region = &emitter->plan->regions[launch->first_region + i];
     const struct cb_array *array = values_read(launch, region);
     if (array)
@@ -661,6 +676,7 @@ static enum cb_status emit_kernel(struct emitter *emitter, int number_of_launch)
   cb_scope_placeholder(&scope, "threads", number(emitter, launch->threads));
   cb_scope_placeholder(&scope, "bounds", launch_bounds(emitter, launch, threads));
   add_clocks(emitter, &scope, number_of_launch);
+  if (waits_late(emitter, launch)) cb_scope_section(&scope, "late");
   cb_scope_placeholder(&scope, "kernel", kernel);
   cb_scope_placeholder(&scope, "parameters", keep(emitter, &parameters));
   cb_scope_placeholder(&scope, "vectors", keep(emitter, &vectors));
@@ -957,18 +973,26 @@ enum cb_status cb_source_emit_clocked(struct cb_source *source, const struct cb_
   return emit(source, &emitter);
 }
 
-enum cb_status cb_source_family(struct cb_source *source, const struct cb_plan *plan, struct cb_diag *diag) {
+enum cb_status cb_source_outlined(struct cb_source *source, const struct cb_outline *outline, struct cb_diag *diag) {
   const struct cb_label label = {.matrix = CB_FAMILY_SYMBOL, .symbol = CB_FAMILY_SYMBOL};
-  struct emitter emitter = {.plan = plan, .label = &label, .tier = CB_TIER_FAMILY, .diag = diag};
+  struct emitter emitter = {.plan = &outline->plan, .label = &label, .tier = CB_TIER_FAMILY, .diag = diag};
   struct cb_text device = {0};
   *source = (struct cb_source){0};
-  enum cb_status s = cb_family_check(plan, diag);
-  if (!s) s = emit_device(&emitter, &device);
+  enum cb_status s = emit_device(&emitter, &device);
   if (!s) s = cb_source_with_prelude(&emitter.text, &device, diag);
   if (!s) cb_family_leave_out_objects(&emitter.text);
   if (!s) s = take_source(source, &emitter);
   cb_text_release(&device);
   release(&emitter);
+  return s;
+}
+
+enum cb_status cb_source_family(struct cb_source *source, const struct cb_plan *plan, struct cb_diag *diag) {
+  struct cb_outline outline;
+  *source = (struct cb_source){0};
+  enum cb_status s = cb_outline_make(&outline, plan, diag);
+  if (!s) s = cb_source_outlined(source, &outline, diag);
+  cb_outline_release(&outline);
   return s;
 }
 

@@ -72,9 +72,11 @@ void cb_source_release(struct cb_source *source);
 /* The symbol of every family's kernels. */
 #define CB_FAMILY_SYMBOL "cbgen_family"
 
-/* A family's text: the prelude and what the device sees, which no number of the plan is in. CB_ERR_UNSUPPORTED:
- * cb_family_check. */
+/* A family's text: the prelude and what the device sees, which no number of the plan is in; and that of an outline
+ * (outline.h), which all plans have that have it. CB_ERR_UNSUPPORTED: cb_family_check. */
+struct cb_outline;
 enum cb_status cb_source_family(struct cb_source *source, const struct cb_plan *plan, struct cb_diag *diag);
+enum cb_status cb_source_outlined(struct cb_source *source, const struct cb_outline *outline, struct cb_diag *diag);
 
 /* Appends what `body`, CUDA for the device, uses of the device prelude, and then the body. CB_ERR_MEMORY: of one of the
  * texts something is missing. */

@@ -3,6 +3,10 @@
  * the specialised one takes over with the same bits, beside products; and what fails meanwhile changes nothing. */
 #include "tests/api_support.h"
 
+#include "analysis/plan/assignment.h"
+#include "codegen/outline.h"
+#include "runtime/api/api.h"
+
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -297,6 +301,47 @@ static void families_come_with_the_library(void **state) {
   }
   unsetenv("CBGEN_FAMILIES");
   sample_release(&sample);
+}
+
+/* Whether the file has what a plan's outline leads to. */
+static int leads_to_a_binary(cbgen_context *context, const struct cb_csr *csr, const char *recipe) {
+  struct cb_diag diag = {0};
+  struct cb_session *session;
+  struct cb_plan *plan;
+  struct cb_assignment *assignment;
+  struct cb_outline outline;
+  struct cb_options options;
+  struct cb_compiled compiled;
+  cb_options_default(&options);
+  options.recipe = recipe;
+  options.bake_limit = 0;
+  assert_ok(cb_context_session(context, &session));
+  assert_ok(cb_plan_build(&plan, &assignment, csr, &session->device->target, &options, &diag));
+  assert_ok(cb_outline_make(&outline, plan, &diag));
+  const int found = cb_session_outlined(session, outline.hash, &compiled, context);
+  assert_int_equal(found, compiled.cubin != NULL);
+  cb_compiled_release(&compiled);
+  cb_outline_release(&outline);
+  cb_plan_free(plan);
+  cb_assignment_free(assignment);
+  return found;
+}
+
+/* No text is written for that: of another matrix of the family either, but of no other family. */
+static void outlines_lead_to_binaries(void **state) {
+  char path[600];
+  (void)state;
+  bring_family(path, "generate:" ONE " --recipe=sell");
+  struct sample one = sample_of(ONE, (struct form){0}), other = sample_of(OTHER, (struct form){0});
+  assert_int_equal(setenv("CBGEN_FAMILIES", path, 1), 0);
+  cbgen_context *context = new_context("recipe=sell");
+  assert_true(leads_to_a_binary(context, &other.csr, "sell"));
+  assert_true(leads_to_a_binary(context, &one.csr, "sell"));
+  assert_false(leads_to_a_binary(context, &one.csr, "merge"));
+  cbgen_context_destroy(context);
+  unsetenv("CBGEN_FAMILIES");
+  sample_release(&one);
+  sample_release(&other);
 }
 
 /* A solver's stages come with the library, too: without NVRTC that is what a method gets, and nothing is compiled. */
@@ -725,7 +770,7 @@ int main(void) {
       TEST(failures_change_nothing),
       TEST(without_nvrtc_families_are_enough),
       TEST(the_tool_has_those_beside_itself),
-      TEST(families_come_with_the_library),
+      TEST(families_come_with_the_library), TEST(outlines_lead_to_binaries),
       TEST(solvers_need_no_nvrtc),
       TEST(what_is_ready_stands_in),
       TEST(the_fastest_entry_serves_all),

@@ -10,7 +10,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { COUNT = 5, HEADER = 64, ENTRY = 128, PACKED = 24, HEAD = 1 << 15 }; /* bytes of a file's parts: see binaries.h */
+enum { COUNT = 5, OUTLINES = 3, HEAD = 1 << 15 };
+enum { HEADER = 68, ENTRY = 128, OUTLINE = 20, PACKED = 24 }; /* bytes of a file's parts: see binaries.h */
 
 static const char *const texts[COUNT] = {"one", "two", "three", "four", ""};
 static unsigned char cubins[COUNT][HEAD + 3000];
@@ -30,7 +31,12 @@ static void make(struct cb_text *file, const char *arch) {
       cubins[i][k] = (unsigned char)((k + 1) * 0x9e3779b97f4a7c15u >> 37 ^ (k + 7) * 0xc2b2ae3d27d4eb4fu >> 41);
     binaries[i] = (struct cb_binary){key_of(texts[i]), texts[i], cubins[i], length_of(i)};
   }
-  assert_int_equal(cb_binaries_write(file, arch, binaries, COUNT, &diag), CB_OK);
+  /* two of one text, and one of a text that has no binary */
+  struct cb_binary_outline outlines[] = {{key_of("outline 3"), key_of(texts[3])},
+                                         {key_of("outline 1"), key_of(texts[1])},
+                                         {key_of("outline 3 again"), key_of(texts[3])},
+                                         {key_of("outline 5"), key_of("five")}};
+  assert_int_equal(cb_binaries_write(file, arch, binaries, COUNT, outlines, 4, &diag), CB_OK);
 }
 
 static void put(const struct cb_text *file, const char *name) {
@@ -46,6 +52,14 @@ static enum cb_status open_one(struct cb_binaries **binaries, struct cb_diag *di
   char path[512];
   snprintf(path, sizeof path, "%s/one.bin", folder());
   return cb_binaries_open(binaries, path, diag);
+}
+
+static void check_outline(const struct cb_binaries *binaries, const char *outline, const char *text) {
+  struct cb_hash key = {0};
+  assert_int_equal(cb_binaries_outlined(binaries, key_of(outline), &key), text != NULL);
+  if (!text) return;
+  const struct cb_hash wanted = key_of(text);
+  assert_memory_equal(&key, &wanted, sizeof key);
 }
 
 static void what_is_written_is_found(void **state) {
@@ -74,6 +88,12 @@ static void what_is_written_is_found(void **state) {
   assert_int_equal(cb_binaries_get(binaries, key_of("five"), &cubin, &length, &diag), CB_ERR_MISSING);
   assert_null(cubin);
   assert_int_equal(cb_binaries_get(NULL, key_of("one"), &cubin, &length, &diag), CB_ERR_MISSING);
+  check_outline(binaries, "outline 1", texts[1]);
+  check_outline(binaries, "outline 3", texts[3]);
+  check_outline(binaries, "outline 3 again", texts[3]);
+  check_outline(binaries, "outline 5", NULL);
+  check_outline(binaries, texts[1], NULL);
+  check_outline(NULL, "outline 1", NULL);
   cb_binaries_close(binaries);
   cb_text_release(&file);
 }
@@ -92,7 +112,7 @@ static void damage_is_noticed(void **state) {
   struct cb_binaries *binaries;
   (void)state;
   make(&file, "sm_90");
-  const size_t entries = HEADER + COUNT * ENTRY + dictionary_of(&file);
+  const size_t entries = HEADER + COUNT * ENTRY + OUTLINES * OUTLINE + dictionary_of(&file);
   for (size_t at = 0; at < file.length; at += at < entries ? 1 : 97) {
     struct cb_diag diag = {0};
     unsigned char *cubin;

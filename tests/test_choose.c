@@ -656,10 +656,10 @@ static void recipes_are_those_of_the_search(void **state) {
   const struct cb_recipe *recipe;
   (void)state;
   for (int i = 0; i < CB_CHOICE_RECIPES; i++) {
-    assert_non_null(recipe = cb_recipe_searched(i));
+    assert_non_null(recipe = cb_recipe_searched(i, 0, 1));
     assert_string_equal(cb_choice_recipes[i], recipe->name);
   }
-  assert_null(cb_recipe_searched(CB_CHOICE_RECIPES));
+  assert_null(cb_recipe_searched(CB_CHOICE_RECIPES, 0, 1));
   for (int i = 0; i < CB_CHOICE_FEATURES; i++) assert_non_null(cb_choice_feature_names[i]);
 }
 

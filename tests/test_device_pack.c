@@ -221,7 +221,7 @@ static void check_kept(struct cb_session *session, const struct sample *sample, 
   struct cb_slot_map maps[CB_MOST_PACKED];
   struct kept kept;
   const struct cb_view view = view_of(sample);
-  const struct cb_kernel_finder finder = finder_of(session);
+  const struct cb_kernel_finder finder = finder_of(session, &view);
   if (keep(&kept, here, blob)) {
     assert_ok(cb_survey_run(&survey, &csr, &finder, &view, 0, 0, &diag));
     if (wide) widen_starts(session->device, &survey, &sample->csr);
@@ -252,7 +252,7 @@ static void check_near(struct cb_session *session, const char *shape, struct for
   snprintf(what, sizeof what, "%s, %s, base %d, bits %d %d, type %d", shape, settings, form.base, form.row_bits,
            form.col_bits, form.value_type);
   set_options(&options, settings);
-  const struct cb_kernel_finder finder = finder_of(session);
+  const struct cb_kernel_finder finder = finder_of(session, &view);
   assert_ok(cb_survey_run(&survey, &csr, &finder, &view, near, 0, &diag));
   const struct cb_target *target = &session->device->target;
   const enum cb_status s = cb_plan_build(&here.plan, &here.assignment, &sample.csr, target, &options, &diag);
@@ -406,7 +406,7 @@ static void failing_surveys_leave_nothing(void **state) {
   struct cb_session *session = open_session();
   struct sample sample = sample_of("powerlaw,rows=3000,cols=2900,max=2900,min=0", (struct form){.on_device = 1});
   const struct cb_view view = view_of(&sample);
-  const struct cb_kernel_finder finder = finder_of(session);
+  const struct cb_kernel_finder finder = finder_of(session, &view);
   struct cb_options options;
   int failed = 0;
   set_options(&options, "recipe=merge");
@@ -447,7 +447,7 @@ static void compare_profiles(struct cb_session *session, const char *shape, stru
   struct cb_survey survey;
   struct cb_csr csr;
   const struct cb_view view = view_of(&sample);
-  const struct cb_kernel_finder finder = finder_of(session);
+  const struct cb_kernel_finder finder = finder_of(session, &view);
   assert_ok(cb_survey_run(&survey, &csr, &finder, &view, near, 0, &diag));
   assert_int_equal(csr.row_ptr != NULL, view.nnz <= near && view.rows <= near);
   if (form.row_bits == 64) widen_starts(session->device, &survey, &sample.csr);
@@ -489,7 +489,7 @@ static struct cb_plan *chosen_there(struct cb_session *session, const char *shap
   struct cb_survey survey;
   struct cb_csr csr;
   const struct cb_view view = view_of(&sample);
-  const struct cb_kernel_finder finder = finder_of(session);
+  const struct cb_kernel_finder finder = finder_of(session, &view);
   set_options(&options, settings);
   assert_ok(cb_survey_run(&survey, &csr, &finder, &view, near, 0, &diag));
   const enum cb_status s =
@@ -704,7 +704,7 @@ static void the_choice_is_the_caller_s(void **state) {
   choose_fake();
   static const struct {
     const char *options, *recipe;
-    int copies; /* to the host, none of columns: what the device packs shows in there being few */
+    int launches; /* several: where the host packs, one brings the values to their places */
   } cases[] = {{"recipe=auto pack=device", NULL, 1}, {"recipe=auto", NULL, 0}, {"recipe=sell", "(sell", 0},
                {"recipe=sell-long pack=device", "(sell", 0}, {"recipe=sell pack=device", "(sell", 1}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -712,10 +712,10 @@ static void the_choice_is_the_caller_s(void **state) {
     cbgen_operator *op;
     struct sample sample = sample_of("random,rows=200,cols=200,per_row=7", (struct form){.on_device = 1});
     cbgen_context *context = context_with(cases[i].options, "", &heard);
-    fake->copies_to_host = 0;
+    fake->launches = 0;
     must(context, cbgen_compile(context, &sample.view, NULL, &op));
     assert_int_equal(heard.here, 0);
-    assert_int_equal(fake->copies_to_host > 2, cases[i].copies); /* a download of CSR is two copies */
+    assert_int_equal(fake->launches > 1, cases[i].launches);
     if (cases[i].recipe) assert_non_null(strstr(cbgen_operator_plan(op), cases[i].recipe));
     check_product(op, &sample.csr);
     cbgen_operator_free(op);

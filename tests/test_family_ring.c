@@ -76,23 +76,21 @@ static void a_process_knows_what_somebody_holds(void **state) {
   (void)state;
   cb_families_hold();
   cb_families_hold();
-  cb_families_keep("text", 4, "sm_90", &compiled); /* the first to go, if what follows took a place each */
-  for (int i = 0; i < 2 * CB_MOST_FAMILIES; i++) cb_families_keep("texts", 5, "sm_90", &compiled);
+  cb_families_keep(key_of(-1), "sm_90", &compiled); /* the first to go, if what follows took a place each */
+  for (int i = 0; i < 2 * CB_MOST_FAMILIES; i++) cb_families_keep(key_of(-2), "sm_90", &compiled);
   cb_families_let_go();
-  assert_true(cb_families_find("text", 4, "sm_90", &found));
+  assert_true(cb_families_find(key_of(-1), "sm_90", &found));
   assert_memory_equal(found.cubin, cubin, sizeof cubin);
   cb_compiled_release(&found);
-  assert_false(cb_families_find("text", 4, "sm_80", &found));
-  assert_false(cb_families_find("text", 3, "sm_90", &found));
-  for (int i = 0; i < CB_MOST_FAMILIES - 2; i++) { /* room for so many more, if it is there once */
-    char other[32];
-    cb_families_keep(other, (size_t)snprintf(other, sizeof other, "other %d", i), "sm_90", &compiled);
-  }
-  assert_true(cb_families_find("text", 4, "sm_90", &found));
+  assert_false(cb_families_find(key_of(-1), "sm_80", &found));
+  assert_false(cb_families_find(key_of(-3), "sm_90", &found));
+  for (int i = 0; i < CB_MOST_FAMILIES - 2; i++) /* room for so many more, if it is there once */
+    cb_families_keep(key_of(i), "sm_90", &compiled);
+  assert_true(cb_families_find(key_of(-1), "sm_90", &found));
   cb_compiled_release(&found);
   cb_families_let_go();
   cb_families_hold();
-  assert_false(cb_families_find("text", 4, "sm_90", &found));
+  assert_false(cb_families_find(key_of(-1), "sm_90", &found));
   cb_families_let_go();
 }
 

@@ -265,10 +265,10 @@ static void recipes_are_their_layouts(void **state) {
     assert_true(*recipe->summary && !recipe->root == !i);
     assert_ok(cb_recipe_find(&other, recipe->name, &diag));
     assert_ptr_equal(recipe, other); /* no other has the name */
-    if (recipe->is_searched) assert_ptr_equal(cb_recipe_searched(searched++), recipe);
+    if (recipe->is_searched) assert_ptr_equal(cb_recipe_searched(searched++, 0, 1), recipe);
   }
   assert_true(searched >= 5 && searched <= CB_MAX_CANDIDATES);
-  assert_null(cb_recipe_searched(searched));
+  assert_null(cb_recipe_searched(searched, 0, 1));
   assert_int_equal(cb_recipe_find(&recipe, cb_recipe_unsearched, NULL), CB_OK);
 }
 

@@ -7,8 +7,9 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "codegen/check.h"
-#include "codegen/family.h"
+#include "codegen/outline.h"
 #include "codegen/program/stages.h"
+#include "codegen/source.h"
 #include "runtime/cuda/binaries.h"
 #include "runtime/cuda/spills.h"
 #include "runtime/operator/device_hash.h"
@@ -35,9 +36,11 @@ struct families {
   const char *arch;
   struct family *list;
   int count, lines, alike, refused; /* alike: lines whose family another one has as well */
+  struct cb_binary_outline *outlines;
+  int outlines_count;
   struct cb_text report;
   struct cb_binaries *brought; /* with the library; NULL: none */
-  int brought_of;              /* lines whose family it brings */
+  int brought_of, by_text;     /* lines whose family it brings; and of these, those whose outline does not lead there */
 };
 
 /* ---- texts */
@@ -114,6 +117,12 @@ static enum cb_status add_modules(struct families *families, struct cb_diag *dia
   return s;
 }
 
+static void add_outline(struct families *families, struct cb_hash outline, struct cb_hash key) {
+  for (int i = 0; i < families->outlines_count; i++)
+    if (!memcmp(&families->outlines[i].outline, &outline, sizeof outline)) return;
+  families->outlines[families->outlines_count++] = (struct cb_binary_outline){outline, key};
+}
+
 /* ---- lines */
 
 /* As the library plans: tables stay in memory. */
@@ -136,12 +145,14 @@ static enum cb_status plan_line(struct cb_job *job, const struct families *famil
 
 static enum cb_status add_line(struct families *families, const char *line, struct cb_diag *diag) {
   struct cb_job job = {0};
+  struct cb_outline outline = {0};
   struct cb_source source = {0};
   struct cb_diag own = {0};
   char words[LINE], hex[CB_HASH_HEX];
   snprintf(words, sizeof words, "%s", line);
   enum cb_status s = plan_line(&job, families, words, &own);
-  if (!s) s = cb_source_family(&source, job.plan, &own);
+  if (!s) s = cb_outline_make(&outline, job.plan, &own);
+  if (!s) s = cb_source_outlined(&source, &outline, &own);
   if (!s) s = cb_check_intrinsics(cb_source_behind_prelude(source.text), &own);
   families->lines++;
   if (s == CB_ERR_UNSUPPORTED || s == CB_ERR_LIMIT) { /* there is none: the specialised kernel is compiled */
@@ -150,9 +161,12 @@ static enum cb_status add_line(struct families *families, const char *line, stru
     s = CB_OK;
   } else if (!s) {
     const struct cb_hash key = cb_binaries_key(source.text, (size_t)source.length);
+    struct cb_hash outlined;
     const int brought = cb_binaries_has(families->brought, key);
     cb_hash_hex(key, hex);
     families->brought_of += brought;
+    families->by_text += brought && !cb_binaries_outlined(families->brought, outline.hash, &outlined);
+    add_outline(families, outline.hash, key);
     if (!families->call->output || families->call->verbose)
       cb_text_add(&families->report, "%s  %-9s %s %s\n", hex, brought ? "brought" : "compiled", line,
                   families->call->verbose ? job.plan->line : "");
@@ -162,6 +176,7 @@ static enum cb_status add_line(struct families *families, const char *line, stru
     s = cb_fail(diag, s, "%s: %s", line, own.message);
   }
   cb_source_release(&source);
+  cb_outline_release(&outline);
   cb_job_release(&job);
   return s;
 }
@@ -170,7 +185,8 @@ static enum cb_status add_line(struct families *families, const char *line, stru
 static enum cb_status add_lines(struct families *families, const char *line, struct cb_diag *diag) {
   const char *open = strchr(line, '{'), *close = open ? strchr(open, '}') : NULL;
   enum cb_status s = CB_OK;
-  if (families->count >= MOST) return cb_fail(diag, CB_ERR_LIMIT, "the list has more than %d families", MOST);
+  if (families->count >= MOST || families->outlines_count >= MOST)
+    return cb_fail(diag, CB_ERR_LIMIT, "the list has more than %d families", MOST);
   if (!open) return add_line(families, line, diag);
   if (!close) return cb_fail(diag, CB_ERR_FORMAT, "'%s' has a brace that is not closed", line);
   for (const char *word = open + 1, *end; !s && word <= close; word = end + 1) {
@@ -235,11 +251,13 @@ static enum cb_status write_file(struct families *families, struct cb_diag *diag
     binaries[count++] =
         (struct cb_binary){family->key, family->name, family->compiled.cubin, family->compiled.cubin_bytes};
   }
-  enum cb_status s = cb_binaries_write(&file, families->arch, binaries, count, diag);
+  enum cb_status s = cb_binaries_write(&file, families->arch, binaries, count, families->outlines,
+                                       families->outlines_count, diag);
   if (!s) s = cb_file_put(families->call->output, file.bytes, file.length, diag);
   if (!s)
-    cb_text_add(&families->report, "%s: %d kernels, %zu bytes (%zu unpacked); %d that spill are left out\n",
-                families->call->output, count, file.length, bytes, spilling);
+    cb_text_add(&families->report,
+                "%s: %d kernels, %d outlines, %zu bytes (%zu unpacked); %d that spill are left out\n",
+                families->call->output, count, families->outlines_count, file.length, bytes, spilling);
   cb_text_release(&file);
   cb_free(binaries);
   return s;
@@ -274,6 +292,9 @@ static enum cb_status take(struct families *families, struct cb_diag *diag) {
   cb_text_add(&families->report,
               "%d matrices: %d families, %d matrices share another's, %d have none; the library brings those of %d\n",
               families->lines, families->count - own, families->alike, families->refused, families->brought_of);
+  if (families->by_text)
+    cb_text_add(&families->report, "of %d its file is of another build: their texts have to be written to find them\n",
+                families->by_text);
   if (!call->output) return CB_OK;
   s = compile_all(families, diag);
   return s ? s : write_file(families, diag);
@@ -282,8 +303,10 @@ static enum cb_status take(struct families *families, struct cb_diag *diag) {
 static enum cb_status run_families(const struct cb_call *call, struct cb_diag *diag) {
   struct families families = {.call = call, .arch = call->arches_count ? call->arches[0] : "sm_90"};
   families.list = cb_calloc(MOST + CB_PACKER_SLOTS + CB_MOST_SETS + MOST_STAGES + 1, sizeof *families.list);
-  if (!families.list) return cb_fail_memory(diag, "families", MOST * sizeof *families.list);
-  enum cb_status s = take(&families, diag);
+  families.outlines = cb_calloc(MOST, sizeof *families.outlines);
+  enum cb_status s = CB_OK;
+  if (!families.list || !families.outlines) s = cb_fail_memory(diag, "families", MOST * sizeof *families.list);
+  if (!s) s = take(&families, diag);
   if (!s && !call->quiet) s = cb_print(&families.report, diag);
   for (int i = 0; i < families.count; i++) {
     cb_free(families.list[i].text);
@@ -291,6 +314,7 @@ static enum cb_status run_families(const struct cb_call *call, struct cb_diag *d
   }
   cb_binaries_close(families.brought);
   cb_text_release(&families.report);
+  cb_free(families.outlines);
   cb_free(families.list);
   return s;
 }

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { HALF = CB_CHOICE_GROUP / 2, RUN = 24, PARALLEL_NONZEROS = 1 << 15 };
+enum { HALF = CB_CHOICE_GROUP / 2, RUN = CB_CHOICE_RUN, PARALLEL_NONZEROS = 1 << 15 };
 enum { ALIGNED = 960 }; /* a multiple of 64, and of the columns of tiles of every size */
 
 /* Room for numbers between the least and the greatest column of a group, where these are not far apart: places are

@@ -119,9 +119,10 @@ enum cb_status cb_choice_profile(struct cb_choice_profile *profile, const struct
   if (s) return s;
   s = cb_choice_sample_open(&sample, profile, csr, diag);
   if (!s) begun = begin_groups(profile, remote, count_sampled(profile, &sample));
+  if (!s) s = cb_choice_count_columns(profile, csr, diag); /* while kernels count */
   if (!s && !(cb_choice_count_wide(profile, &sample) && cb_choice_count_diagonals(profile, &sample) &&
               count_groups(profile, &sample, begun) && cb_choice_count_patterns(profile, &sample)))
     s = cb_fail_memory(diag, "a profile", CB_CHOICE_SAMPLE_MOST * sizeof(struct cb_tallied));
   cb_choice_sample_close(&sample);
-  return s ? s : cb_choice_count_columns(profile, csr, diag);
+  return s;
 }

@@ -26,6 +26,8 @@
 enum {
   CB_CHOICE_GROUP = 32, /* rows of a group */
   CB_CHOICE_LONG = 512,
+  CB_CHOICE_RUN = 24, /* nonzeros of an offset in a group, at least, so that it counts */
+  CB_CHOICE_DEVICE_MOST = 4096, /* nonzeros of a group that kernels count: what their thread blocks have room for */
   CB_CHOICE_SAMPLE_LEAST = 1 << 13,
   CB_CHOICE_SAMPLE_MOST = 1 << 17, /* nonzeros that a sample of groups aims at: these at */
   CB_CHOICE_SAMPLE_PART = 64,      /* least and at most, between them such a part of all */
@@ -71,7 +73,7 @@ struct cb_choice_profile {
                              * where lines whose numbers are alike in their last 8 bits count as one */
   int64_t spans[CB_CHOICE_BINS];       /* groups by the bin of greatest - least column; without nonzeros: 0 */
   int64_t panel_columns, panel_blocks; /* different columns, and different (column / 16), of each half of a group */
-  int64_t runs, in_runs;               /* of a group, offsets with 24 nonzeros or more; their nonzeros */
+  int64_t runs, in_runs;               /* of a group, offsets with CB_CHOICE_RUN nonzeros or more; their nonzeros */
   int64_t tiles[CB_TILE_SIZES];    /* tiles of that size with a nonzero, in the rows of tiles that lie in the group, of
                              * groups that may be made of them (cb_choice_may_tile); of others, one for each nonzero */
   int64_t in_tiles[CB_TILE_SIZES]; /* nonzeros in those rows */

@@ -179,6 +179,10 @@ static void add_vectors(struct cb_plan *plan) {
     cost->gpu_ns *= plan->vectors;
     return;
   }
+  if (plan->regions_count == 1 && plan->regions[0].several_ns) {
+    cost->gpu_ns = plan->regions[0].several_ns;
+    return;
+  }
   const int64_t size = (int64_t)cb_type_size(plan->vector_type), once = cb_share_vectors_of(share);
   const int64_t sectors = cb_divide_up(once * size, 32); /* of an entry's vectors */
   struct cb_cost rest = {.bytes = (once - 1) * (plan->rows + plan->cols) * size,

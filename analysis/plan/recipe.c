@@ -42,10 +42,15 @@ const struct cb_recipe *cb_recipe_at(int number) {
   return NULL;
 }
 
-const struct cb_recipe *cb_recipe_searched(int number) {
+static int is_searched(const struct cb_recipe *recipe, int64_t nonzeros, int vectors) {
+  return recipe->is_searched ||
+         (recipe->searched_from && vectors >= recipe->searched_from && nonzeros <= recipe->searched_to);
+}
+
+const struct cb_recipe *cb_recipe_searched(int number, int64_t nonzeros, int vectors) {
   const struct cb_recipe *recipe;
   for (int i = 0; (recipe = cb_recipe_at(i)); i++)
-    if (recipe->is_searched && !number--) return recipe;
+    if (is_searched(recipe, nonzeros, vectors) && !number--) return recipe;
   return NULL;
 }
 

@@ -58,6 +58,8 @@ struct cb_recipe {
   const char *example;        /* a small matrix that it suits, as cb_matrix_generate takes it; NULL: any */
   const char *lenient;        /* settings with which it takes what it refuses otherwise; NULL: none */
   int is_searched;            /* it is one of those that the search looks at */
+  int searched_from;         /* likewise where there are so many vectors at least; 0: it is not */
+  int64_t searched_to;       /* and so many nonzeros at most: beyond, it was not measured */
   int is_always_planned;      /* a search plans it whatever bounds say, so that its time is told beside the winner's */
   int is_packed;              /* its layouts plan without columns on the host, are packed on the device, and have
                                * families of kernels: set-up waits for no compiler, and values stay where they are */
@@ -77,9 +79,9 @@ extern const char cb_recipe_unsearched[]; /* what "auto" is where no search is w
 
 /* All recipes by number: auto, then each layout's in the order of the layouts' table. NULL: there are no more. */
 const struct cb_recipe *cb_recipe_at(int number);
-/* Those that a search looks at, in its order; of two that are predicted to be equal it takes the earlier one. */
-const struct cb_recipe *cb_recipe_searched(int number);
-
+/* Those that a search looks at for a matrix of so many nonzeros and so many vectors, in its order; of two that are
+ * predicted to be equal it takes the earlier one. */
+const struct cb_recipe *cb_recipe_searched(int number, int64_t nonzeros, int vectors);
 
 /* The recipe of that name; CB_ERR_ARGUMENT lists what there is. */
 enum cb_status cb_recipe_find(const struct cb_recipe **recipe, const char *name, struct cb_diag *diag);

@@ -143,9 +143,10 @@ static enum cb_status search(struct cb_plan **best, struct cb_assignment **best_
                              struct cb_diag *diag) {
   struct cb_candidate candidates[CB_MAX_CANDIDATES] = {0};
   const struct cb_recipe *tried;
+  const int vectors = (int)options->vectors;
   int count = 0;
   enum cb_status s = CB_OK;
-  for (; count < CB_MAX_CANDIDATES && (tried = cb_recipe_searched(count)) && !s; count++) {
+  for (; count < CB_MAX_CANDIDATES && (tried = cb_recipe_searched(count, csr->nnz, vectors)) && !s; count++) {
     struct cb_candidate *candidate = &candidates[count];
     struct cb_plan *plan = NULL;
     struct cb_assignment *assignment = NULL;

@@ -58,6 +58,7 @@ static enum cb_status hash_on_device(struct cb_work *work) {
     cb_device_leave(device);
   }
   if (s) cb_log(request->context, "the pattern is hashed on the host: %s", diag.message);
+  work->is_brought = !s;
   return s;
 }
 
@@ -364,16 +365,13 @@ static enum cb_status run_alone(struct cb_work *work, const cbgen_request *reque
   CB_STANDARD_NUMERICS;
   const int threads = cb_threads_begin(1);
   const enum cb_status s = run(work, request, op);
-  release(work);
   cb_threads_end(threads);
   return s;
 }
 
 static enum cb_status run_by_all(struct cb_work *work, const cbgen_request *request, cbgen_operator **op) {
   CB_STANDARD_NUMERICS_OF_ALL;
-  const enum cb_status s = run(work, request, op);
-  release(work);
-  return s;
+  return run(work, request, op);
 }
 
 static cbgen_status compile(cbgen_context *context, const void *matrix, cb_view_taker *take,
@@ -389,7 +387,7 @@ static cbgen_status compile(cbgen_context *context, const void *matrix, cb_view_
   enum cb_status s = take(&work->request.view, matrix, work->diag);
   const int is_little = work->request.view.nnz + work->request.view.rows < CB_THREADS_WORTH;
   if (!s) s = (is_little ? run_alone : run_by_all)(work, request, op);
-  else release(work);
+  release(work);
   cb_free(work);
   return (cbgen_status)s;
 }

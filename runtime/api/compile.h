@@ -92,6 +92,7 @@ struct cb_work {
   struct cb_matrix matrix;
   struct cb_there there;
   int host_only; /* the device was tried in vain */
+  int is_brought; /* the session's hasher has just been asked of the matrix, and may have brought it (device_hash.h) */
   struct cb_made made; /* plan, specialised text, and binary; of a hit without data, the plan alone. Without a text,
                         * if nobody needs one yet: then the operator gets the plan */
   enum cb_tier tier;   /* of that binary */

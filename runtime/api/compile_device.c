@@ -118,8 +118,10 @@ static enum cb_status find_set(void *user, const char *set, const struct cb_kern
 static enum cb_status survey(struct cb_work *work, int64_t near, struct cb_diag *diag) {
   const struct cb_request *request = &work->request;
   const struct cb_device *device = request->session->device;
-  const struct cb_hasher *hasher = &request->session->hasher; /* which has nothing to bring any more */
-  const struct cb_kernel_finder finder = {find_set, work, hasher->pinned ? hasher->copy : NULL, hasher->room};
+  const struct cb_hasher *hasher = &request->session->hasher; /* which will bring nothing more */
+  struct cb_kernel_finder finder = {find_set, work, hasher->pinned ? hasher->copy : NULL, hasher->room, {0}};
+  if (work->is_brought) cb_hasher_brought(hasher, &request->view, &finder.brought);
+  work->is_brought = 0; /* what comes to pinned bytes now takes its place */
   enum cb_status s = cb_device_enter(device, diag);
   if (s) return s;
   s = has_room(work) ? cb_survey_run(&work->there.survey, &work->matrix.csr, &finder, &request->view, near,

@@ -7,6 +7,7 @@
 #include "base/integers.h"
 #include "base/memory.h"
 #include "codegen/checked.h"
+#include "codegen/outline.h"
 #include "runtime/cuda/ranges.h"
 #include "runtime/cuda/spills.h"
 
@@ -217,13 +218,20 @@ int cb_specialises(const struct cb_work *work, int64_t plan_ns) {
  * it would have to be compiled. */
 static enum cb_status find_family(struct cb_work *work, struct cb_made *made, int may_compile, struct cb_diag *diag) {
   CB_RANGE("cbgen: compile");
-  struct cb_source family;
-  enum cb_status s = cb_source_family(&family, made->plan, diag);
+  struct cb_session *session = work->request.session;
+  struct cbgen_context *context = work->request.context;
+  struct cb_outline outline;
+  struct cb_source family = {0};
+  enum cb_status s = cb_outline_make(&outline, made->plan, diag);
+  const int is_known = !s && cb_session_outlined(session, outline.hash, &made->compiled, context);
+  work->info.compile_seconds += cb_work_lap(work);
+  if (!s && !is_known) s = cb_source_outlined(&family, &outline, diag);
   work->info.generate_seconds += cb_work_lap(work);
-  if (!s)
-    s = cb_session_family(work->request.session, work->kept.cache, &family, may_compile, &made->compiled,
-                          work->request.context, diag);
+  if (!s && !is_known)
+    s = cb_session_family(session, work->kept.cache, &family, outline.hash, may_compile, &made->compiled, context,
+                          diag);
   cb_source_release(&family);
+  cb_outline_release(&outline);
   work->info.compile_seconds += cb_work_lap(work);
   if (!s && made->compiled.spilled_bytes) { /* the specialised kernel may do better, or another recipe's */
     cb_compiled_release(&made->compiled);

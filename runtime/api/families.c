@@ -64,11 +64,11 @@ static struct {
   struct cb_families families;
 } known = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static struct cb_hash key_of(const char *text, size_t length, const char *arch) {
+static struct cb_hash key_of(struct cb_hash outline, const char *arch) {
   struct {
-    struct cb_hash text;
+    struct cb_hash outline;
     char arch[16];
-  } parts = {.text = cb_hash_bytes(text, length)};
+  } parts = {.outline = outline};
   snprintf(parts.arch, sizeof parts.arch, "%s", arch);
   return cb_hash_bytes(&parts, sizeof parts);
 }
@@ -85,8 +85,8 @@ void cb_families_let_go(void) {
   pthread_mutex_unlock(&known.lock);
 }
 
-int cb_families_find(const char *text, size_t length, const char *arch, struct cb_compiled *compiled) {
-  const struct cb_hash key = key_of(text, length, arch);
+int cb_families_find(struct cb_hash outline, const char *arch, struct cb_compiled *compiled) {
+  const struct cb_hash key = key_of(outline, arch);
   pthread_mutex_lock(&known.lock);
   const int found = cb_families_get(&known.families, key, compiled);
   pthread_mutex_unlock(&known.lock);
@@ -94,8 +94,8 @@ int cb_families_find(const char *text, size_t length, const char *arch, struct c
 }
 
 /* Another thread may have been faster. */
-void cb_families_keep(const char *text, size_t length, const char *arch, const struct cb_compiled *compiled) {
-  const struct cb_hash key = key_of(text, length, arch);
+void cb_families_keep(struct cb_hash outline, const char *arch, const struct cb_compiled *compiled) {
+  const struct cb_hash key = key_of(outline, arch);
   struct cb_compiled other = {0};
   pthread_mutex_lock(&known.lock);
   if (!cb_families_get(&known.families, key, &other)) cb_families_add(&known.families, key, compiled);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Binaries of families that contexts of this process have met, whether they came with the library, from the cache or
- * from NVRTC: the next matrix of the family takes a copy. They are found by the hash of their text. They are known for
+ * from NVRTC: the next matrix of the family takes a copy. They are found by the hash of a plan's outline, and known for
  * as long as some session is there that holds them: a context's, or one that is kept in a CUDA context (session.h). */
 #ifndef CBGEN_RUNTIME_API_FAMILIES_H
 #define CBGEN_RUNTIME_API_FAMILIES_H
@@ -39,8 +39,8 @@ void cb_families_release(struct cb_families *families);
 void cb_families_hold(void);
 void cb_families_let_go(void); /* the last one forgets them */
 
-/* As cb_families_get and _add, for a text's binary on an architecture. Only while they are held. */
-int cb_families_find(const char *text, size_t length, const char *arch, struct cb_compiled *compiled);
-void cb_families_keep(const char *text, size_t length, const char *arch, const struct cb_compiled *compiled);
+/* As cb_families_get and _add, for an outline (codegen/outline.h) on an architecture. Only while they are held. */
+int cb_families_find(struct cb_hash outline, const char *arch, struct cb_compiled *compiled);
+void cb_families_keep(struct cb_hash outline, const char *arch, const struct cb_compiled *compiled);
 
 #endif

@@ -408,18 +408,39 @@ static enum cb_status find_family(struct cb_session *session, struct cb_cache *c
   return s;
 }
 
-enum cb_status cb_session_family(struct cb_session *session, struct cb_cache *cache, const struct cb_source *family,
-                                 int may_compile, struct cb_compiled *compiled, const struct cbgen_context *log,
-                                 struct cb_diag *diag) {
+/* What the library brings of an outline's text. */
+static int take_outlined(struct cb_session *session, struct cb_hash outline, struct cb_compiled *compiled,
+                         const struct cbgen_context *log) {
+  struct cb_hash key;
+  char hex[CB_HASH_HEX];
+  *compiled = (struct cb_compiled){0};
+  if (!cb_session_has_binaries(session) || !cb_binaries_outlined(session->binaries, outline, &key)) return 0;
+  if (cb_binaries_get(session->binaries, key, &compiled->cubin, &compiled->cubin_bytes, NULL)) return 0;
+  compiled->spilled_bytes = cb_spilled_bytes(compiled);
+  cb_hash_hex(key, hex);
+  cb_log(log, "family %s: comes with the library", hex);
+  return 1;
+}
+
+int cb_session_outlined(struct cb_session *session, struct cb_hash outline, struct cb_compiled *compiled,
+                        const struct cbgen_context *log) {
   const char *arch = session->device->target.arch;
   if (!session->holds_families) cb_families_hold();
   session->holds_families = 1;
-  if (cb_families_find(family->text, (size_t)family->length, arch, compiled)) {
+  if (cb_families_find(outline, arch, compiled)) {
     cb_log(log, "family: known from before");
-    return CB_OK;
+    return 1;
   }
+  if (!take_outlined(session, outline, compiled, log)) return 0;
+  cb_families_keep(outline, arch, compiled);
+  return 1;
+}
+
+enum cb_status cb_session_family(struct cb_session *session, struct cb_cache *cache, const struct cb_source *family,
+                                 struct cb_hash outline, int may_compile, struct cb_compiled *compiled,
+                                 const struct cbgen_context *log, struct cb_diag *diag) {
   const enum cb_status s = find_family(session, cache, family, may_compile, compiled, log, diag);
-  if (!s) cb_families_keep(family->text, (size_t)family->length, arch, compiled);
+  if (!s && session->holds_families) cb_families_keep(outline, session->device->target.arch, compiled);
   return s;
 }
 

@@ -83,13 +83,18 @@ void cb_session_keep_binary(const struct cb_session *session, struct cb_cache *c
                             const struct cb_cache_subject *subject, const struct cb_text *text,
                             const struct cb_compiled *compiled);
 
-/* The binary of a family's text (codegen/family.h) for the session's GPU: known from before, from what comes with the
- * library, from the cache, or compiled, if it may be, and kept there for all matrices. `log` is told which. Likewise
- * one thread. CB_ERR_MISSING: it would have to be compiled, and must not be, or there is no NVRTC. */
+/* The binary of a family for the session's GPU, by its outline (codegen/outline.h): known from before, or from what
+ * comes with the library. Whether there is one; `log` is told which. Likewise one thread. */
 struct cbgen_context;
+int cb_session_outlined(struct cb_session *session, struct cb_hash outline, struct cb_compiled *compiled,
+                        const struct cbgen_context *log);
+
+/* Likewise, when that has found none, by the outline's text: from what comes with the library, from the cache, or
+ * compiled, if it may be, and kept there for all matrices. CB_ERR_MISSING: it would have to be compiled, and must not
+ * be, or there is no NVRTC. */
 enum cb_status cb_session_family(struct cb_session *session, struct cb_cache *cache, const struct cb_source *family,
-                                 int may_compile, struct cb_compiled *compiled, const struct cbgen_context *log,
-                                 struct cb_diag *diag);
+                                 struct cb_hash outline, int may_compile, struct cb_compiled *compiled,
+                                 const struct cbgen_context *log, struct cb_diag *diag);
 
 /* Likewise the kernels that hash patterns on the device. */
 enum cb_status cb_session_hasher(struct cb_session *session, struct cb_cache *cache, struct cb_hasher **hasher,

@@ -14,14 +14,14 @@
 #include <xxhash.h>
 #include <zstd.h>
 
-enum { VERSION = 3, ARCH = 16, NAME = 88, COMMON = 8 + 4 + 4 + ARCH + 16, HEADER = COMMON + 4 + 4 + 8 };
-enum { ENTRY = 16 + 8 + 4 + 4 + 8 + NAME };
+enum { VERSION = 4, ARCH = 16, NAME = 88, COMMON = 8 + 4 + 4 + ARCH + 16, HEADER = COMMON + 4 + 4 + 8 + 4 };
+enum { ENTRY = 16 + 8 + 4 + 4 + 8 + NAME, OUTLINE = 16 + 4 };
 enum { HEADS = 24, HEAD = 1 << 15, LEVEL = 19 }; /* of the dictionary, which is unpacked when a file is opened */
 static const char magic[8] = {'C', 'B', 'G', 'E', 'N', 'B', 'I', 'N'};
 
 struct cb_binaries {
   struct cb_mapping file;
-  int count;
+  int count, outlines;
   char arch[ARCH + 1];
   char *dictionary;
   size_t dictionary_length;
@@ -69,13 +69,22 @@ static const char *entry_at(const struct cb_binaries *binaries, int number) {
   return binaries->file.bytes + HEADER + (size_t)number * ENTRY;
 }
 
-/* Entries ascend, and their binaries lie within the file. */
+static const char *outline_at(const struct cb_binaries *binaries, int number) {
+  return entry_at(binaries, binaries->count) + (size_t)number * OUTLINE;
+}
+
+/* Entries ascend, and their binaries lie within the file; likewise outlines, of entries that are there. */
 static int is_sound(const struct cb_binaries *binaries) {
   for (int i = 0; i < binaries->count; i++) {
     const char *entry = entry_at(binaries, i);
     const uint64_t place = get(entry + 16, 8), packed = get(entry + 24, 4);
     if (place > binaries->file.length || packed > binaries->file.length - place) return 0;
     if (i && compare_keys(get_hash(entry_at(binaries, i - 1)), get_hash(entry)) >= 0) return 0;
+  }
+  for (int i = 0; i < binaries->outlines; i++) {
+    const char *outline = outline_at(binaries, i);
+    if (get(outline + 16, 4) >= (uint64_t)binaries->count) return 0;
+    if (i && compare_keys(get_hash(outline_at(binaries, i - 1)), get_hash(outline)) >= 0) return 0;
   }
   return 1;
 }
@@ -100,12 +109,14 @@ static enum cb_status check(struct cb_binaries *binaries, const char *path, stru
   if (count > (file->length - HEADER) / ENTRY)
     return cb_fail(diag, CB_ERR_FORMAT, "'%s' is cut short; build it anew", path);
   const uint64_t packed = get(bytes + COMMON, 4), length = get(bytes + COMMON + 4, 4);
-  if (packed > file->length - HEADER - count * ENTRY)
+  const uint64_t outlines = get(bytes + COMMON + 16, 4), lists = count * ENTRY + outlines * OUTLINE;
+  if (lists > file->length - HEADER || packed > file->length - HEADER - lists)
     return cb_fail(diag, CB_ERR_FORMAT, "'%s' is cut short; build it anew", path);
-  const char *dictionary = bytes + HEADER + count * ENTRY;
+  const char *dictionary = bytes + HEADER + lists;
   binaries->count = (int)count;
+  binaries->outlines = (int)outlines;
   memcpy(binaries->arch, bytes + 16, ARCH);
-  const struct cb_hash sum = cb_hash_bytes(bytes + HEADER, (size_t)count * ENTRY);
+  const struct cb_hash sum = cb_hash_bytes(bytes + HEADER, lists);
   const uint64_t dictionary_sum = XXH3_64bits(dictionary, packed);
   enum cb_status s = CB_ERR_FORMAT;
   if (!compare_keys(sum, get_hash(bytes + 16 + ARCH)) && dictionary_sum == get(bytes + COMMON + 8, 8) &&
@@ -196,16 +207,28 @@ struct cb_binary_entry cb_binaries_at(const struct cb_binaries *binaries, int nu
   return taken;
 }
 
-/* NULL: there is none. */
-static const char *entry_of(const struct cb_binaries *binaries, struct cb_hash key) {
-  int first = 0, end = binaries ? binaries->count : 0;
+/* Of `count` things of `size` bytes that ascend by the hashes they begin with. NULL: there is none. */
+static const char *find_hash(const char *list, int count, size_t size, struct cb_hash key) {
+  int first = 0, end = count;
   while (first < end) {
-    const int middle = first + (end - first) / 2, order = compare_keys(get_hash(entry_at(binaries, middle)), key);
-    if (!order) return entry_at(binaries, middle);
+    const int middle = first + (end - first) / 2;
+    const char *at = list + (size_t)middle * size;
+    const int order = compare_keys(get_hash(at), key);
+    if (!order) return at;
     if (order < 0) first = middle + 1;
     else end = middle;
   }
   return NULL;
+}
+
+static const char *entry_of(const struct cb_binaries *binaries, struct cb_hash key) {
+  return binaries ? find_hash(entry_at(binaries, 0), binaries->count, ENTRY, key) : NULL;
+}
+
+int cb_binaries_outlined(const struct cb_binaries *binaries, struct cb_hash outline, struct cb_hash *key) {
+  const char *found = binaries ? find_hash(outline_at(binaries, 0), binaries->outlines, OUTLINE, outline) : NULL;
+  if (found) *key = get_hash(entry_at(binaries, (int)get(found + 16, 4)));
+  return found != NULL;
 }
 
 int cb_binaries_has(const struct cb_binaries *binaries, struct cb_hash key) { return entry_of(binaries, key) != NULL; }
@@ -291,7 +314,23 @@ static void add_text(struct cb_text *file, const struct cb_text *part) {
   if (part->length) cb_text_add_bytes(file, part->bytes, part->length);
 }
 
-static void add_head(struct cb_text *file, const char *arch, int count, const struct cb_text *entries,
+static int by_outline(const void *a, const void *b) {
+  return compare_keys(((const struct cb_binary_outline *)a)->outline, ((const struct cb_binary_outline *)b)->outline);
+}
+
+/* Behind the entries. */
+static void add_outlines(struct cb_text *entries, struct cb_binary_outline *outlines, int count, int binaries) {
+  qsort(outlines, (size_t)count, sizeof *outlines, by_outline);
+  for (int i = 0; i < count && !entries->failed; i++) {
+    const char *entry = find_hash(cb_text_string(entries), binaries, ENTRY, outlines[i].key);
+    const uint64_t number = entry ? (uint64_t)(entry - entries->bytes) / ENTRY : 0;
+    if (!entry) continue;
+    put_hash(entries, outlines[i].outline);
+    put(entries, number, 4);
+  }
+}
+
+static void add_head(struct cb_text *file, const char *arch, int count, int outlines, const struct cb_text *entries,
                      const struct cb_text *packed, size_t dictionary_length) {
   cb_text_add_bytes(file, magic, sizeof magic);
   put(file, VERSION, 4);
@@ -301,18 +340,32 @@ static void add_head(struct cb_text *file, const char *arch, int count, const st
   put(file, packed->length, 4);
   put(file, dictionary_length, 4);
   put(file, XXH3_64bits(cb_text_string(packed), packed->length), 8);
+  put(file, (uint64_t)outlines, 4);
+}
+
+/* Those of outlines that will be written. */
+static int count_outlines(const struct cb_binary_outline *outlines, int outlines_count,
+                          const struct cb_binary *binaries, int count) {
+  int kept = 0;
+  for (int i = 0; i < outlines_count; i++) {
+    const struct cb_binary key = {.key = outlines[i].key};
+    kept += bsearch(&key, binaries, (size_t)count, sizeof *binaries, by_key) != NULL;
+  }
+  return kept;
 }
 
 enum cb_status cb_binaries_write(struct cb_text *file, const char *arch, struct cb_binary *binaries, int count,
-                                 struct cb_diag *diag) {
+                                 struct cb_binary_outline *outlines, int outlines_count, struct cb_diag *diag) {
   struct cb_text entries = {0}, all = {0}, dictionary = {0}, packed = {0};
   make_dictionary(&dictionary, binaries, count);
   qsort(binaries, (size_t)count, sizeof *binaries, by_key);
+  const int kept = count_outlines(outlines, outlines_count, binaries, count);
   ZSTD_CCtx *plain = open_packer(NULL), *packer = dictionary.failed ? NULL : open_packer(&dictionary);
   int is_good = pack(&packed, plain, cb_text_string(&dictionary), dictionary.length) > 0;
-  const size_t first = HEADER + (size_t)count * ENTRY + packed.length;
+  const size_t first = HEADER + (size_t)count * ENTRY + (size_t)kept * OUTLINE + packed.length;
   for (int i = 0; i < count && is_good; i++) is_good = add_binary(&entries, &all, first, packer, &binaries[i]);
-  add_head(file, arch, count, &entries, &packed, dictionary.length);
+  if (is_good) add_outlines(&entries, outlines, outlines_count, count);
+  add_head(file, arch, count, kept, &entries, &packed, dictionary.length);
   add_text(file, &entries);
   add_text(file, &packed);
   add_text(file, &all);

@@ -3,13 +3,15 @@
  * of time, found by the hash of its text. So neither NVRTC nor a cache is needed for it. A text of another build of the
  * library has another hash, so a file that does not belong to it is of no use and does no harm.
  *
- *   file   = "CBGENBIN" u32 version u32 count  arch (16 bytes, zeros behind it)  checksum (16)
- *            u32 packed and u32 unpacked length of the dictionary  u64 XXH3 of it, packed  entry*  dictionary  binary*
- *   entry  = key (16)  u64 place  u32 packed  u32 length  u64 XXH3 of the packed bytes  name (88, zeros behind it)
- *   binary = a cubin in a frame of zstd, packed with the dictionary: what cubins have in common, the heads of some
+ *   file    = "CBGENBIN" u32 version u32 count  arch (16 bytes, zeros behind it)  checksum (16)
+ *             u32 packed and u32 unpacked length of the dictionary  u64 XXH3 of it, packed  u32 outlines
+ *             entry*  outline*  dictionary  binary*
+ *   entry   = key (16)  u64 place  u32 packed  u32 length  u64 XXH3 of the packed bytes  name (88, zeros behind it)
+ *   outline = hash (16) of a plan's outline (codegen/outline.h)  u32 entry: that of its text
+ *   binary  = a cubin in a frame of zstd, packed with the dictionary: what cubins have in common, the heads of some
  *
- * Numbers are little-endian, entries ascend by their keys, places count from the file's begin; the checksum is the hash
- * (base/hash.h) of all entries. */
+ * Numbers are little-endian, entries and outlines ascend by their hashes, places count from the file's begin; the
+ * checksum is the hash (base/hash.h) of all entries and outlines. */
 #ifndef CBGEN_RUNTIME_CUDA_BINARIES_H
 #define CBGEN_RUNTIME_CUDA_BINARIES_H
 
@@ -45,6 +47,9 @@ struct cb_hash cb_binaries_key(const char *text, size_t length);
 /* Whether it has the text's binary. */
 int cb_binaries_has(const struct cb_binaries *binaries, struct cb_hash key);
 
+/* Whether it has the binary of the outline's text, and the text's key. NULL for `binaries` has none. */
+int cb_binaries_outlined(const struct cb_binaries *binaries, struct cb_hash outline, struct cb_hash *key);
+
 /* A copy of the text's binary, the caller's (cb_free). CB_ERR_MISSING: it has none; CB_ERR_FORMAT: it is damaged;
  * CB_ERR_MEMORY. NULL for `binaries` has none. */
 enum cb_status cb_binaries_get(const struct cb_binaries *binaries, struct cb_hash key, unsigned char **cubin,
@@ -59,8 +64,13 @@ struct cb_binary {
   size_t length;
 };
 
-/* A whole file's bytes; each key once. CB_ERR_MEMORY. */
+struct cb_binary_outline {
+  struct cb_hash outline, key; /* the latter of its text */
+};
+
+/* A whole file's bytes; each key once. Of outlines, each once, those are left out whose text has no binary. Both lists
+ * are sorted. CB_ERR_MEMORY. */
 enum cb_status cb_binaries_write(struct cb_text *file, const char *arch, struct cb_binary *binaries, int count,
-                                 struct cb_diag *diag);
+                                 struct cb_binary_outline *outlines, int outlines_count, struct cb_diag *diag);
 
 #endif

@@ -91,6 +91,15 @@ static enum cb_status time_batch(double *us, const struct cb_timer *timer, const
   return s;
 }
 
+/* The times of `count` batches that are alike, captured once. */
+static enum cb_status time_batches(double *us, int count, const struct cb_timer *timer, struct batch batch,
+                                   struct cb_diag *diag) {
+  enum cb_status s = timer->in_graphs ? capture_batch(&batch, timer, diag) : CB_OK;
+  for (int i = 0; i < count && !s; i++) s = time_batch(&us[i], timer, &batch, diag);
+  if (batch.exec) timer->device->driver->call.graph_exec_destroy(batch.exec);
+  return s;
+}
+
 static int ascending(const void *a, const void *b) {
   const double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);
@@ -119,25 +128,19 @@ enum cb_status cb_timer_launches(int *launches, struct cb_timer *timer, cb_enque
 enum cb_status cb_timer_measure(double *us, struct cb_timer *timer, cb_enqueue *enqueue, void *user,
                                 int launches, int batches, struct cb_diag *diag) {
   enum { MOST = 64 };
-  struct batch batch = {enqueue, user, launches, NULL};
-  double times[MOST] = {0};
+  const struct batch batch = {enqueue, user, launches, NULL};
+  double times[1 + MOST] = {0}; /* the first is not counted */
   if (batches < 1 || batches > MOST)
     return cb_fail(diag, CB_ERR_ARGUMENT, "batches are 1 to %d, not '%d'", MOST, batches);
-  enum cb_status s = timer->in_graphs ? capture_batch(&batch, timer, diag) : CB_OK;
-  if (!s) s = time_batch(&times[0], timer, &batch, diag);
-  for (int i = 0; i < batches && !s; i++) s = time_batch(&times[i], timer, &batch, diag);
-  if (batch.exec) timer->device->driver->call.graph_exec_destroy(batch.exec);
-  *us = cb_median(times, batches);
+  const enum cb_status s = time_batches(times, 1 + batches, timer, batch, diag);
+  *us = cb_median(times + 1, batches);
   return s;
 }
 
 enum cb_status cb_timer_once(const struct cb_timer *timer, cb_enqueue *enqueue, void *user, struct cb_diag *diag) {
-  struct batch batch = {enqueue, user, 1, NULL};
-  double us = 0;
-  enum cb_status s = timer->in_graphs ? capture_batch(&batch, timer, diag) : CB_OK;
-  if (!s) s = time_batch(&us, timer, &batch, diag);
-  if (batch.exec) timer->device->driver->call.graph_exec_destroy(batch.exec);
-  return s;
+  const struct batch batch = {enqueue, user, 1, NULL};
+  double us;
+  return time_batches(&us, 1, timer, batch, diag);
 }
 
 /* ---- ceilings */

@@ -143,9 +143,11 @@ static enum cb_status plan_recipe(struct tuner *tuner, const char *recipe, struc
 }
 
 static enum cb_status plan_recipes(struct tuner *tuner, struct cb_diag *diag) {
+  const int64_t nonzeros = tuner->request->csr->nnz;
+  const int vectors = (int)tuner->request->options->vectors;
   const struct cb_recipe *recipe;
   enum cb_status s = CB_OK;
-  for (int i = 0; i < CB_MAX_CANDIDATES && (recipe = cb_recipe_searched(i)) && !s; i++)
+  for (int i = 0; i < CB_MAX_CANDIDATES && (recipe = cb_recipe_searched(i, nonzeros, vectors)) && !s; i++)
     s = plan_recipe(tuner, recipe->name, diag);
   if (s) return s;
   if (!tuner->count) return cb_fail(diag, CB_ERR_LIMIT, "no recipe fits this matrix");

@@ -199,3 +199,13 @@ enum cb_status cb_hasher_run(struct cb_hasher *hasher, const struct cb_view *vie
   if (!s) *hash = finish(hasher, view, &layout);
   return s;
 }
+
+int cb_hasher_brought(const struct cb_hasher *hasher, const struct cb_view *view, struct cb_brought *brought) {
+  const struct layout layout = lay_out(view);
+  const struct head *head = hasher->copy;
+  if (!head || layout.row_chunks || layout.column_chunks || head->unfit_rows || head->unfit_columns) return 0;
+  if (head->ends[0] || head->ends[1] != (uint64_t)view->nnz) return 0;
+  const unsigned char *bytes = hasher->copy;
+  *brought = (struct cb_brought){(const void *)(bytes + layout.row_rest), (const void *)(bytes + layout.column_rest)};
+  return 1;
+}

@@ -41,4 +41,13 @@ void cb_hasher_forget(struct cb_hasher *hasher);
 enum cb_status cb_hasher_run(struct cb_hasher *hasher, const struct cb_view *view, struct cb_hash *hash,
                              struct cb_diag *diag);
 
+/* A matrix of few rows and nonzeros, whose numbers the host hashes itself: all row lengths, and all columns counted
+ * from 0, until the next call. Their rows and nonzeros are the view's, and no column has 32 bits. */
+struct cb_brought {
+  const uint32_t *lengths, *columns;
+};
+
+/* Whether the last call, which was for `view`, has brought all of the matrix. */
+int cb_hasher_brought(const struct cb_hasher *hasher, const struct cb_view *view, struct cb_brought *brought);
+
 #endif

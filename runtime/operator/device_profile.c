@@ -6,6 +6,8 @@
 #include "base/integers.h"
 #include "base/memory.h"
 
+#include <string.h>
+
 enum { LENGTHS = 0, STARTS = 1, CHOOSE = 2 }; /* kernels of the set: the first of each kind */
 enum { WARP = 32, MOST_WARPS = 1 << 11 };
 
@@ -123,11 +125,7 @@ enum cb_status cb_profile_chosen(void *user, const struct cb_stretch *stretches,
 
 /* ---- groups of rows, while the host counts what else there is */
 
-enum {
-  SUMS = CB_CHOICE_GROUP_SUMS,
-  MOST_NONZEROS = 4096, /* of a group, for which thread blocks have room */
-  EACH = 128            /* nonzeros of a thread block */
-};
+enum { SUMS = CB_CHOICE_GROUP_SUMS, EACH = 128 /* nonzeros of a thread block */ };
 
 static enum cb_status launch_groups(struct cb_survey *survey, const struct cb_kernels *kernels, int64_t groups,
                                     int64_t most, struct cb_diag *diag) {
@@ -142,16 +140,41 @@ static enum cb_status launch_groups(struct cb_survey *survey, const struct cb_ke
   return s;
 }
 
+static int is_pinned(const struct cb_survey *survey) {
+  return survey->finder.pinned && survey->finder.pinned_bytes >= SUMS * sizeof(int64_t);
+}
+
+/* The sums go to pinned bytes, whose contents have been taken from there: so the host waits for kernels alone. */
+static enum cb_status bring_later(struct cb_survey *survey, struct cb_diag *diag) {
+  const struct cb_device *device = survey->kernels->device;
+  cb_device_ptr sums = 0;
+  if (!is_pinned(survey)) return CB_OK;
+  const enum cb_status s = cb_survey_take_work(survey, &sums, SUMS * sizeof(int64_t), diag); /* it is where it was */
+  if (s) return s;
+  return cb_driver_check(
+      device->driver,
+      device->driver->call.copy_to_host_async(survey->finder.pinned, sums, SUMS * sizeof(int64_t), NULL), diag,
+      "copy 'counts of groups' from GPU %d", device->ordinal);
+}
+
 /* Of a matrix whose columns have been brought: of another one, samples are brought first, and are longer. */
 enum cb_status cb_profile_begin_groups(void *user, int64_t groups, int64_t most, struct cb_diag *diag) {
   struct cb_survey *survey = user;
   const struct cb_kernels *kernels;
-  if (!survey->near.col_idx || !groups || most > MOST_NONZEROS) return CB_ERR_UNSUPPORTED;
+  if (!survey->near.col_idx || !groups || most > CB_CHOICE_DEVICE_MOST) return CB_ERR_UNSUPPORTED;
   enum cb_status s = cb_survey_open(survey, "groups", &kernels, diag);
   if (s) return s;
   s = launch_groups(survey, kernels, groups, most, diag);
+  if (!s) s = bring_later(survey, diag);
   cb_device_leave(survey->kernels->device);
   return s;
+}
+
+static enum cb_status wait_for_sums(const struct cb_survey *survey, int64_t *sums, struct cb_diag *diag) {
+  const struct cb_device *device = survey->kernels->device;
+  const cb_cu_result result = device->driver->call.stream_synchronize(NULL);
+  if (!result) memcpy(sums, survey->finder.pinned, SUMS * sizeof *sums);
+  return cb_driver_check(device->driver, result, diag, "count groups on GPU %d", device->ordinal);
 }
 
 enum cb_status cb_profile_end_groups(void *user, int64_t *sums, struct cb_diag *diag) {
@@ -160,8 +183,12 @@ enum cb_status cb_profile_end_groups(void *user, int64_t *sums, struct cb_diag *
   cb_device_ptr from = 0;
   enum cb_status s = cb_device_enter(device, diag);
   if (s) return s;
-  s = cb_survey_take_work(survey, &from, SUMS * sizeof *sums, diag); /* it is where it was */
-  if (!s) s = cb_device_download(device, sums, from, SUMS * sizeof *sums, "counts of groups", diag);
+  if (is_pinned(survey)) {
+    s = wait_for_sums(survey, sums, diag);
+  } else {
+    s = cb_survey_take_work(survey, &from, SUMS * sizeof *sums, diag);
+    if (!s) s = cb_device_download(device, sums, from, SUMS * sizeof *sums, "counts of groups", diag);
+  }
   cb_device_leave(device);
   return s;
 }

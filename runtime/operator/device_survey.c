@@ -85,13 +85,16 @@ enum cb_status cb_survey_open(const struct cb_survey *survey, const char *set, c
 }
 
 /* Whether the matrix is what analysis takes. */
-static enum cb_status judge(const struct findings *findings, struct cb_diag *diag) {
-  if (findings->unfit)
-    return cb_fail(diag, CB_ERR_UNSUPPORTED, "its row pointers or columns are not those of a matrix");
-  for (int i = 0; i < SEGMENTS; i++)
-    if (findings->falls[i] != findings->begins[i])
-      return cb_fail(diag, CB_ERR_UNSUPPORTED, "its rows do not ascend strictly");
+static enum cb_status judge(int is_fit, int ascends, struct cb_diag *diag) {
+  if (!is_fit) return cb_fail(diag, CB_ERR_UNSUPPORTED, "its row pointers or columns are not those of a matrix");
+  if (!ascends) return cb_fail(diag, CB_ERR_UNSUPPORTED, "its rows do not ascend strictly");
   return CB_OK;
+}
+
+static enum cb_status judge_findings(const struct findings *findings, struct cb_diag *diag) {
+  int ascends = 1;
+  for (int i = 0; i < SEGMENTS; i++) ascends &= findings->falls[i] == findings->begins[i];
+  return judge(!findings->unfit, ascends, diag);
 }
 
 /* One copy to pinned bytes, from place *at on, if there is room. Returns its length; 0: there is none. */
@@ -126,6 +129,9 @@ static enum cb_status bring(struct cb_survey *survey, struct findings *findings,
   return cb_driver_check(device->driver, result, diag, "copy 'the survey' from GPU %d", device->ordinal);
 }
 
+/* Whether the host has the matrix already, and looks at it itself. */
+static int is_brought(const struct cb_survey *survey) { return survey->finder.brought.columns != NULL; }
+
 /* Runs the kernels; what they write is in `scratch`: findings, then ends of rows. */
 static enum cb_status look(const struct cb_survey *survey, cb_device_ptr scratch, struct cb_diag *diag) {
   const struct cb_device *device = survey->kernels->device;
@@ -133,7 +139,7 @@ static enum cb_status look(const struct cb_survey *survey, cb_device_ptr scratch
   struct CUstream_st *stream = survey->view.stream;
   const cb_cu_result result = driver->call.fill_bytes_async(scratch, 0, sizeof(struct findings), stream);
   enum cb_status s = cb_driver_check(driver, result, diag, "clear the survey on GPU %d", device->ordinal);
-  if (!s) s = survey_columns(survey, scratch, diag);
+  if (!s && !is_brought(survey)) s = survey_columns(survey, scratch, diag);
   if (!s) s = survey_rows(survey, scratch + sizeof(struct findings), scratch, diag);
   if (!s && stream) s = cb_driver_check(driver, driver->call.stream_synchronize(stream), diag, "survey the matrix");
   return s;
@@ -432,6 +438,54 @@ static enum cb_status bring_all(struct cb_survey *survey, struct cb_diag *diag) 
   return s;
 }
 
+/* ---- a matrix of very few nonzeros: hashing has brought it */
+
+static void take_rows(int32_t *row_ptr, const uint32_t *lengths, int64_t rows) {
+  int32_t begin = 0;
+  for (int64_t row = 0; row < rows; row++) {
+    row_ptr[row] = begin;
+    begin += (int32_t)lengths[row];
+  }
+  row_ptr[rows] = begin;
+}
+
+/* Whether all columns are those of a matrix of so many. */
+static int take_columns(int32_t *columns, const uint32_t *given, int64_t nnz, int64_t cols) {
+  uint32_t largest = 0;
+  for (int64_t k = 0; k < nnz; k++) {
+    columns[k] = (int32_t)given[k];
+    largest = largest < given[k] ? given[k] : largest;
+  }
+  return !nnz || largest < cols;
+}
+
+/* Columns fall where a row begins, and nowhere else. */
+static int rows_ascend(const int32_t *row_ptr, const int32_t *columns, int64_t rows, int64_t nnz) {
+  int32_t falls = 0, begins = 0;
+  for (int64_t k = 1; k < nnz; k++) falls += columns[k] <= columns[k - 1];
+  for (int64_t row = 1; row < rows; row++) {
+    const int32_t begin = row_ptr[row];
+    begins += begin && begin < row_ptr[row + 1] && columns[begin] <= columns[begin - 1];
+  }
+  return falls == begins;
+}
+
+static enum cb_status take_brought(struct cb_survey *survey, struct cb_diag *diag) {
+  const struct cb_view *view = &survey->view;
+  const struct cb_brought *brought = &survey->finder.brought;
+  int32_t *rows = cb_alloc((size_t)view->rows + 1, sizeof *rows);
+  int32_t *columns = cb_alloc((size_t)view->nnz + 1, sizeof *columns);
+  survey->csr->row_ptr = rows;
+  survey->near = *survey->csr;
+  survey->near.remote = NULL;
+  survey->near.col_idx = columns;
+  if (!rows || !columns) return cb_fail_memory(diag, "columns", (uint64_t)view->nnz * sizeof *columns);
+  take_rows(rows, brought->lengths, view->rows);
+  const int is_fit = take_columns(columns, brought->columns, view->nnz, view->cols);
+  survey->remote.near = &survey->near;
+  return judge(is_fit, rows_ascend(rows, columns, view->rows, view->nnz), diag);
+}
+
 static enum cb_status within(struct cb_survey *survey,
                              enum cb_status (*bring)(struct cb_survey *survey, struct cb_diag *diag),
                              struct cb_diag *diag) {
@@ -485,6 +539,7 @@ enum cb_status cb_survey_run(struct cb_survey *survey, struct cb_csr *csr, const
   const int is_near = view->nnz <= near && view->rows <= near;
   struct findings findings;
   *survey = (struct cb_survey){.finder = *finder, .view = *view, .wide = view->nnz > INT32_MAX, .keeps = keeps};
+  if (!is_near) survey->finder.brought = (struct cb_brought){0};
   *csr = (struct cb_csr){0};
   if (view->nnz >> SEGMENT_LOG2 >= SEGMENTS)
     return cb_fail(diag, CB_ERR_UNSUPPORTED, "it has %lld nonzeros", (long long)view->nnz);
@@ -496,10 +551,11 @@ enum cb_status cb_survey_run(struct cb_survey *survey, struct cb_csr *csr, const
     s = (keeps ? cb_device_alloc : cb_device_borrow)(device, &survey->starts, row_pointer_bytes(survey), "row pointers", diag);
   if (!s) s = cb_device_borrow(device, &survey->scratch, scratch, "the survey", diag);
   if (!s) s = look(survey, survey->scratch, diag);
-  if (!s) s = bring(survey, &findings, is_near, diag);
-  if (!s) s = judge(&findings, diag);
+  if (!s && !is_brought(survey)) s = bring(survey, &findings, is_near, diag);
+  if (!s && !is_brought(survey)) s = judge_findings(&findings, diag);
   if (s) return s;
   make_csr(survey, csr);
+  if (is_brought(survey)) return take_brought(survey, diag);
   if (is_near) return bring_all(survey, diag);
   answer_of_rows(survey);
   return CB_OK;

@@ -2,12 +2,14 @@
 /* A look at a matrix that lies in device memory, by kernels (templates/survey.cu.in, diagonals.cu.in, tiles.cu.in):
  * whether it is canonical, where its rows begin, and their first and last columns. What analysis asks for comes to the
  * host, O(rows) of it; columns and values stay where they are. Of a matrix of few nonzeros row pointers and columns
- * come to the host at once: every question would take longer.
+ * come to the host at once: every question would take longer. Of very few, hashing has brought them (device_hash.h),
+ * and the host looks whether they are canonical, while a kernel notes where rows begin, for those that pack.
  */
 #ifndef CBGEN_RUNTIME_OPERATOR_DEVICE_SURVEY_H
 #define CBGEN_RUNTIME_OPERATOR_DEVICE_SURVEY_H
 
 #include "frontend/csr.h"
+#include "runtime/operator/device_hash.h"
 #include "runtime/operator/kernel_sets.h"
 #include "runtime/operator/matrix.h"
 
@@ -17,6 +19,7 @@ struct cb_kernel_finder {
   void *user;
   void *pinned; /* bytes on the host that the driver writes to at once; NULL: there are none */
   size_t pinned_bytes;
+  struct cb_brought brought; /* of the matrix that is surveyed; NULL: nothing was brought yet */
 };
 
 /* Must stay where it is while something plans for its matrix. */

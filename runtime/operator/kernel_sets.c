@@ -2,6 +2,8 @@
 /* The table of kernels that survey and pack: see kernel_sets.h. */
 #include "runtime/operator/kernel_sets.h"
 
+#include "analysis/choose/profile.h"
+#include "analysis/tiles.h"
 #include "base/integers.h"
 #include "codegen/expand.h"
 #include "codegen/source.h"
@@ -61,14 +63,33 @@ int cb_kernel_set_of(const char *layout, const char *part, enum cb_type stored) 
   return cb_kernel_set_find(name);
 }
 
+/* By which the host counts a profile, too. */
+static const struct {
+  const char *name;
+  int number;
+} numbers[] = {
+    {"group_rows", CB_CHOICE_GROUP}, {"long_row", CB_CHOICE_LONG}, {"group_nonzeros", CB_CHOICE_DEVICE_MOST},
+    {"alike", CB_CHOICE_ALIKE},      {"bins", CB_CHOICE_BINS},     {"tile_sizes", CB_TILE_SIZES},
+    {"run", CB_CHOICE_RUN},          {"steps", CB_CHOICE_STEPS},
+};
+enum { NUMBERS = sizeof numbers / sizeof *numbers, DIGITS = 16 };
+
+static void add_numbers(struct cb_scope *scope, char texts[NUMBERS][DIGITS]) {
+  for (int i = 0; i < NUMBERS; i++) {
+    snprintf(texts[i], DIGITS, "%d", numbers[i].number);
+    cb_scope_optional(scope, numbers[i].name, texts[i]);
+  }
+}
+
 enum cb_status cb_kernel_set_text(struct cb_text *text, const struct cb_kernel_set *set, struct cb_diag *diag) {
   struct cb_scope scope = {0};
   struct cb_text body = {0};
-  char threads[16], bounds[32] = "kThreads";
+  char threads[16], bounds[32] = "kThreads", texts[NUMBERS][DIGITS];
   snprintf(threads, sizeof threads, "%d", CB_SET_THREADS);
   if (set->resident) snprintf(bounds, sizeof bounds, "kThreads, %d", set->resident);
   cb_scope_placeholder(&scope, "threads", threads);
   cb_scope_optional(&scope, "bounds", bounds);
+  add_numbers(&scope, texts);
   if (set->section) cb_scope_section(&scope, set->section);
   if (set->stored) cb_scope_placeholder(&scope, "stored", set->stored);
   enum cb_status s = cb_expand(&body, set->template, &scope, diag);

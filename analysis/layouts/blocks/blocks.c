@@ -108,17 +108,11 @@ static int64_t stored_bytes(const struct cb_csr *csr, struct cb_tile_size size, 
   return blocks * (cb_tile_area(size) * value_bytes + INDEX_BYTES + presence);
 }
 
-/* Whether blocks of this size are whole ones: tensor cores multiply them where there are vectors enough to fill them,
- * and where the region is the whole matrix, since its threads share vectors as no other's do. */
+/* Whether blocks of this size are whole ones, which tensor cores multiply. */
 static int may_be_whole(struct cb_tile_size size, const struct cb_region_builder *builder) {
-  enum { VECTORS = 8, VALUE_BYTES = 4 };
-  const struct cb_types types = {builder->matrix_type, builder->vector_type, builder->sum_type};
-  const struct cb_options *options = builder->options;
-  return size.rows == CB_TILE_MOST && size.cols == CB_TILE_MOST && options->vectors >= VECTORS &&
-         cb_mma_for(types, builder->target) == CB_MMA_F64 && builder->vector_type == CB_F64 &&
-         builder->value_bytes >= VALUE_BYTES && !cb_type_is_complex(builder->matrix_type) &&
-         cb_semiring_has_tensor_cores((enum cb_semiring)options->semiring) && options->symmetric_storage != CB_ON &&
-         !builder->work.part_csr && builder->commit == CB_COMMIT_FINAL && !builder->settings[BLOCKS_LANES];
+  enum { VALUE_BYTES = 4 };
+  return size.rows == CB_TILE_MOST && size.cols == CB_TILE_MOST && cb_mma_takes_vectors(builder) &&
+         builder->value_bytes >= VALUE_BYTES && !builder->settings[BLOCKS_LANES];
 }
 
 /* Sums of several vectors for each row of a block, beside its values, leave few warps of 8 x 8 blocks, or spill: dense

@@ -620,6 +620,12 @@ static void build_chain_tables(struct cb_region_builder *builder, const struct s
   build_chain_coefficients(builder, state);
 }
 
+static void take_blocks(struct cb_region_builder *builder, int64_t blocks, int threads, int blocks_per_sm) {
+  builder->region.blocks = blocks;
+  builder->region.threads = threads;
+  builder->region.blocks_per_sm = blocks_per_sm;
+}
+
 /* Threads that have a row or would have one: all of whole groups. */
 static void build_chains(struct cb_region_builder *builder, const struct state *state) {
   enum { RESIDENT = 1024 }; /* threads of a multiprocessor, each with 64 registers */
@@ -640,11 +646,8 @@ static void build_chains(struct cb_region_builder *builder, const struct state *
   if (chains->count % batch) cb_region_section(builder, "rest");
   if (whole) cb_region_section(builder, "whole_groups");
   if (whole && threads % chains->threads) cb_region_section(builder, "guard");
-  builder->region.threads = chains->threads;
-  builder->region.blocks = cb_divide_up(threads, chains->threads);
-  builder->region.blocks_per_sm = RESIDENT / chains->threads;
+  take_blocks(builder, cb_divide_up(threads, chains->threads), chains->threads, RESIDENT / chains->threads);
   builder->region.thread_rows = chains->rows;
-  builder->region.takes_vectors = builder->region.most_lanes = 1;
 }
 
 /* ---- the region */
@@ -663,11 +666,7 @@ static void build_strides(struct cb_region_builder *builder, const struct state 
   cb_region_section(builder, "strided");
   if (blocks_held(state) > 1) cb_region_section(builder, "in_step");
   build_sums(builder, state, blocks_in_a_wave(state, builder->target));
-  builder->region.threads = state->threads;
-  builder->region.blocks = strides->groups * strides->tiles;
-  builder->region.blocks_per_sm = blocks_held(state);
-  builder->region.row_threads = 1;
-  builder->region.takes_vectors = builder->region.most_lanes = 1;
+  take_blocks(builder, strides->groups * strides->tiles, state->threads, blocks_held(state));
 }
 
 /* Rectangles of rows, of which few diagonals leave room for more. */
@@ -675,12 +674,8 @@ static void build_lines(struct cb_region_builder *builder, const struct state *s
   enum { RESIDENT = 1536, FEW_DIAGONALS = 4 };
   cb_lines_build(builder, &state->lines, state->threads);
   build_sums(builder, state, blocks_in_a_wave(state, builder->target));
-  builder->region.threads = state->threads;
-  builder->region.blocks = state->lines.tiles * state->lines.groups;
-  builder->region.blocks_per_sm = RESIDENT / state->threads;
+  take_blocks(builder, state->lines.tiles * state->lines.groups, state->threads, RESIDENT / state->threads);
   if (state->diagonals <= FEW_DIAGONALS) builder->region.several_blocks = builder->region.blocks_per_sm;
-  builder->region.row_threads = 1;
-  builder->region.takes_vectors = builder->region.most_lanes = 1;
 }
 
 static void build_rows(struct cb_region_builder *builder, const struct state *state) {
@@ -694,8 +689,6 @@ static void build_rows(struct cb_region_builder *builder, const struct state *st
   if (state->repeats > 1) cb_region_section(builder, "repeats");
   builder->region.blocks = cb_divide_up(rows, block_rows);
   builder->region.block_rows = block_rows;
-  builder->region.row_threads = 1;
-  builder->region.takes_vectors = builder->region.most_lanes = 1;
   if (state->threads != BLOCK_ROWS) {
     cb_region_structure(builder, "kThreads", state->threads, "plan: threads of a thread block");
     cb_region_section(builder, "wide");
@@ -745,6 +738,8 @@ static void build_region(struct cb_region_builder *builder, const struct state *
     build_lines(builder, state);
   else
     build_rows(builder, state);
+  builder->region.row_threads = !state->chains.stride;
+  builder->region.takes_vectors = builder->region.most_lanes = 1;
   build_family(builder, state);
 }
 

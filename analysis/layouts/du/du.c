@@ -12,22 +12,36 @@
  * Lanes multiply what they hold, where there is a bit: padding is never multiplied. Or tensor cores multiply whole
  * blocks: then each element of x meets all 8 rows, as a product with 0 where there is no bit. So the warp votes whether
  * all of x is finite, and lanes multiply the block themselves if not.
+ *
+ * Tensor cores multiply by eight vectors at a time what they would multiply by one: so for eight and more they have all
+ * blocks, and the warps of a thread block share a unit. Of a block they know the bits and the place of its first value
+ * together, in array `tile`, so that none counts what is before it. Sums that are not finite are added up again from
+ * what is present. Few long rows are put in an order in which those of a chunk share columns.
  */
 #include "analysis/layouts/du/options.h"
 #include "analysis/cost_figures.h"
 #include "base/integers.h"
 
-enum { BATCH = 4, MOST_WIDTH = 8 };
+enum { BATCH = CB_CHUNK_BATCH, MOST_WIDTH = 8 };
 
 struct state {
   struct cb_chunk_state base; /* its steps are blocks */
   uint64_t *first_value;      /* of each chunk, and one more */
   uint64_t *unit_value;       /* of each unit */
   uint32_t *first_column;     /* of each unit */
-  uint32_t *column_offset;    /* by block and column */
+  uint32_t *column_offset;    /* by block and column; where warps share units by batch, column and block */
   uint32_t *bits;             /* words of a block: as many as 4 go into its width */
+  uint32_t *tile;             /* instead, where warps share units: of a block its bits, and its first value from the
+                               * unit's first one */
 };
 
+static int is_shared(const struct state *state) {
+  return state->base.warps > 0;
+}
+static int64_t column_place(const struct state *state, int64_t block, int64_t k) {
+  const int64_t width = state->base.width;
+  return is_shared(state) ? (block / BATCH * width + k) * BATCH + block % BATCH : block * width + k;
+}
 static int words(const struct state *state) {
   return state->base.width * CB_CHUNK_ROWS / 32;
 }
@@ -42,7 +56,7 @@ static int64_t blocks_of(const struct cb_chunk_state *base, int64_t chunk) {
   struct cb_chunk_column column;
   int64_t columns = 0;
   while (cb_chunk_walk_next(&walk, &column)) columns++;
-  return cb_divide_up(columns, base->width);
+  return cb_round_up(cb_divide_up(columns, base->width), base->warps ? BATCH : 1);
 }
 
 /* The next columns of a chunk, a block of them at most. Returns how many. */
@@ -61,15 +75,17 @@ static void count_values(struct state *state) {
   }
 }
 
-static void describe_block(struct state *state, int64_t unit, int64_t block, const struct cb_chunk_column *columns,
-                           int count) {
+static void describe_block(struct state *state, int64_t unit, int64_t block, uint64_t value,
+                           const struct cb_chunk_column *columns, int count) {
   const int width = state->base.width;
+  uint32_t *bits = is_shared(state) ? state->tile + 2 * block : state->bits + block * words(state);
+  if (is_shared(state)) bits[1] = (uint32_t)(value - state->unit_value[unit]);
   for (int k = 0; k < width; k++) {
     const struct cb_chunk_column *column = &columns[cb_smaller(k, count - 1)];
-    state->column_offset[block * width + k] = (uint32_t)column->column - state->first_column[unit];
+    state->column_offset[column_place(state, block, k)] = (uint32_t)column->column - state->first_column[unit];
     for (int row = 0; k < count && row < CB_CHUNK_ROWS; row++)
       if (column->rows >> row & 1)
-        state->bits[block * words(state) + (width * row + k) / 32] |= UINT32_C(1) << (width * row + k) % 32;
+        bits[(width * row + k) / 32] |= UINT32_C(1) << (width * row + k) % 32;
   }
 }
 
@@ -86,7 +102,7 @@ static void describe_chunk(struct state *state, int64_t chunk) {
       state->first_column[unit] = (uint32_t)columns[0].column;
       state->unit_value[unit] = value;
     }
-    describe_block(state, unit, (int64_t)block, columns, count);
+    describe_block(state, unit, (int64_t)block, value, columns, count);
     for (int k = 0; k < count; k++) value += (uint64_t)__builtin_popcount(columns[k].rows);
   }
 }
@@ -99,7 +115,8 @@ static int describe_blocks(struct state *state) {
   state->unit_value = cb_arena_alloc(arena, units, sizeof *state->unit_value);
   state->first_column = cb_arena_alloc(arena, units, sizeof *state->first_column);
   state->column_offset = cb_arena_alloc(arena, all * (size_t)state->base.width, sizeof *state->column_offset);
-  state->bits = cb_arena_alloc(arena, all * (size_t)words(state), sizeof *state->bits);
+  if (is_shared(state)) state->tile = cb_arena_alloc(arena, 2 * all, sizeof *state->tile);
+  else state->bits = cb_arena_alloc(arena, all * (size_t)words(state), sizeof *state->bits);
   if (arena->failed) return 0;
   count_values(state);
 #pragma omp parallel for schedule(dynamic, 64)
@@ -109,30 +126,48 @@ static int describe_blocks(struct state *state) {
 
 /* ---- the region */
 
+static void build_bits(struct cb_region_builder *builder, const struct state *state) {
+  const char *const meaning = "per block: a bit for each place, row by row";
+  if (!is_shared(state)) {
+    cb_region_list(builder, "bits", meaning, blocks(state) * words(state), state->bits);
+    if (words(state) > 1) cb_region_section(builder, "wide");
+    return;
+  }
+  cb_region_list(builder, "tile", "per block: a bit for each place, row by row; its first value, from the unit's",
+                 2 * blocks(state), state->tile);
+  cb_region_streamed(builder);
+  if (blocks(state) * state->base.width * CB_CHUNK_ROWS > builder->work.part.csr->nnz)
+    cb_region_section(builder, "absent");
+}
+
 static void build_region(struct cb_region_builder *builder, const struct state *state) {
   const int64_t units = state->base.units, columns = blocks(state) * state->base.width;
   cb_chunks_build(builder, "first_block", "blocks before a chunk, or a segment of one");
   cb_region_list(builder, "first_value", "values before it", units, state->unit_value);
   cb_region_list(builder, "first_column", "its least column", units, state->first_column);
-  cb_region_list(builder, "column_offset", "per block: its columns, from that one", columns, state->column_offset);
-  cb_region_list(builder, "bits", "per block: a bit for each place, row by row", blocks(state) * words(state),
-                 state->bits);
+  cb_region_list(builder, "column_offset",
+                 is_shared(state) ? "per 4 blocks: first columns, then second ones …, from that one"
+                                  : "per block: its columns, from that one",
+                 columns, state->column_offset);
+  if (is_shared(state)) cb_region_streamed(builder);
+  build_bits(builder, state);
   cb_region_values(builder, "values", "per block, in the order of the bits", builder->work.part.csr->nnz);
-  cb_region_structure(builder, "kWidth", state->base.width, "plan: columns of a block");
+  if (!is_shared(state)) cb_region_structure(builder, "kWidth", state->base.width, "plan: columns of a block");
   cb_region_structure(builder, "kBatch", BATCH, "plan: blocks whose loads are in flight together");
-  if (words(state) > 1) cb_region_section(builder, "wide");
 }
 
 /* ---- prediction */
 
 static void visit_sectors(const void *user, int64_t thread_block, struct cb_sector_sink *sink) {
   const struct state *state = user;
-  const int64_t end = cb_smaller((thread_block + 1) * CB_CHUNK_WARPS, state->base.units), width = state->base.width;
-  for (int64_t unit = thread_block * CB_CHUNK_WARPS; unit < end; unit++)
+  const int64_t width = state->base.width, of_block = is_shared(state) ? 1 : CB_CHUNK_WARPS;
+  const int64_t end = cb_smaller((thread_block + 1) * of_block, state->base.units);
+  for (int64_t unit = thread_block * of_block; unit < end; unit++)
     for (uint64_t block = state->base.unit_step[unit]; block < state->base.unit_step[unit + 1]; block++) {
       cb_sector_load(sink);
       for (int64_t k = 0; k < width; k++)
-        cb_sector_ask(sink, (int64_t)state->first_column[unit] + state->column_offset[(int64_t)block * width + k]);
+        cb_sector_ask(sink, (int64_t)state->first_column[unit] +
+                                state->column_offset[column_place(state, (int64_t)block, k)]);
     }
 }
 
@@ -144,7 +179,7 @@ static enum cb_status predict(struct cb_region_builder *builder, const struct st
 }
 
 static enum cb_status du_plan(struct cb_region_builder *builder, struct cb_diag *diag) {
-  const enum cb_status s = cb_chunks_plan(builder, sizeof(struct state), blocks_of, diag);
+  const enum cb_status s = cb_chunks_plan(builder, sizeof(struct state), blocks_of, 1, diag);
   struct state *state = builder->work.state;
   if (s) return s;
   if (!describe_blocks(state)) return cb_fail_memory(diag, "blocks", (uint64_t)blocks(state) * sizeof *state->bits);

@@ -123,7 +123,7 @@ static void visit_sectors(const void *user, int64_t thread_block, struct cb_sect
 }
 
 static enum cb_status se_plan(struct cb_region_builder *builder, struct cb_diag *diag) {
-  const enum cb_status s = cb_chunks_plan(builder, sizeof(struct state), steps_of, diag);
+  const enum cb_status s = cb_chunks_plan(builder, sizeof(struct state), steps_of, 0, diag);
   struct state *state = builder->work.state;
   if (s) return s;
   if (!find_columns(state)) return cb_fail_memory(diag, "chunks", (uint64_t)state->base.units * 4);
