@@ -121,7 +121,7 @@ static enum cb_status make_operators(struct bed *bed) {
   cbgen_request request = {.struct_size = sizeof request, .specialise = CBGEN_SPECIALISE_NOW};
   enum cb_status s = bench_view(&bed->view, &bed->row_ptr, &bed->csr, &bed->diag);
   if (!s) s = check(bed, cbgen_context_create(&bed->context), "no context");
-  if (!s) s = check(bed, cbgen_set(bed->context, "program-loss", "500"), cbgen_message(bed->context));
+  if (!s) s = check(bed, cbgen_set(bed->context, "program-loss", "600"), cbgen_message(bed->context));
   if (!s) s = bench_set_all(bed->context, settings, settings_count, &bed->diag);
   if (!s) s = check(bed, cbgen_compile(bed->context, &bed->view, &request, &bed->a), cbgen_message(bed->context));
   request.transpose = 1;

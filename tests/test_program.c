@@ -157,7 +157,7 @@ static void solvers_may_have_another_recipe(void **state) {
     const char *matrix, *settings, *plan;
   } cases[] = {{stairs, "recipe=auto search=profile", "(items 3) (padded yes) (long 31)"},
                {stairs, "recipe=auto search=profile program-loss=1", "(items 3) (padded yes) (long 31)"},
-               {stairs, "recipe=auto search=profile program-loss=2000", "(spmv (sell"},
+               {stairs, "recipe=auto search=profile program-loss=2000", "(spmv (blocks"},
                {stairs, "recipe=auto search=hopeful program-loss=2000", "(spmv (blocks"},
                {stairs, "recipe=auto search=profile one-meeting=on program-loss=1", "(items 7) (padded yes) (empty"},
                {stairs, "recipe=auto search=hopeful one-meeting=on program-loss=2000", "(items 7) (padded yes) (empty"},
@@ -171,8 +171,8 @@ static void solvers_may_have_another_recipe(void **state) {
                {long_rows, "recipe=auto search=hopeful one-meeting=on program-loss=5000", "(long 2)"},
                {wide, "recipe=auto search=profile", "(spmv (sell"},
                {wide, "recipe=auto search=profile program-loss=1", "(spmv (sell"},
-               {wide, "recipe=auto search=profile program-loss=500", "(spmv (merge (tiles 639) (items 5)"},
-               {small, "recipe=auto search=profile program-loss=500", "(spmv (sell"},
+               {wide, "recipe=auto search=profile program-loss=600", "(spmv (merge (tiles 639) (items 5)"},
+               {small, "recipe=auto search=profile program-loss=600", "(spmv (sell"},
                {small, "recipe=auto search=hopeful", "(spmv (sell"},
                {small, "recipe=auto search=hopeful program-loss=2000", "(spmv (sell"}};
   (void)state;

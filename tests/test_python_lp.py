@@ -95,7 +95,7 @@ class LinearPrograms(FakeCase):
 
     def test_recipes_for_programs(self):
         matrix, _ = program()
-        usual, chosen = cbgen.compile(matrix), cbgen.compile(matrix, program_loss=500)
+        usual, chosen = cbgen.compile(matrix), cbgen.compile(matrix, program_loss=600)
         self.assertIsNot(usual._origin.context, chosen._origin.context)
         self.assertIs(chosen.T._origin.context, chosen._origin.context)
         self.refuses(cbgen.ArgumentError, "program-loss", lambda: cbgen.compile(matrix, program_loss=-1))

@@ -54,7 +54,7 @@ static enum cb_status read_program(struct program *program, const struct cb_call
 
 static enum cb_status make_operators(struct program *program, cbgen_csr *view, const struct cb_call *call,
                                      struct cb_diag *diag) {
-  enum { PROGRAM_LOSS = 500 }; /* nanoseconds of a product */
+  enum { PROGRAM_LOSS = 600 }; /* nanoseconds of a product */
   cbgen_request request = {.struct_size = sizeof request, .specialise = CBGEN_SPECIALISE_NOW};
   enum cb_status s = cb_make_view(view, &program->row_ptr, &program->linear.csr, diag);
   if (!s) s = cb_open_context(&program->context, call, diag);

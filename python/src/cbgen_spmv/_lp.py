@@ -58,7 +58,7 @@ class LinearSolver:
     of other threads and streams at the same time, have vectors of their own and nothing to make.
 
     A: a cbgen.Operator, whose transpose is compiled when first asked for, or a matrix, which is compiled first with
-        program_loss=500. Vectors of float64 or float32. Of an operator of specialise="now" that keeps its matrix, in CSR
+        program_loss=600. Vectors of float64 or float32. Of an operator of specialise="now" that keeps its matrix, in CSR
         and host memory, iterations have the matrix in the GPU's shared memory, if there is room for it.
     scale: rows and columns are scaled first (cbgen_lp_scales), which most programs need; of an operator that keeps its
         matrix, in CSR. New values of the operator keep the scales that there are.

@@ -37,7 +37,7 @@ SYMMETRIC = {None: _abi.Symmetry.SYMMETRY_OPTION, True: _abi.Symmetry.SYMMETRIC,
              "hermitian": _abi.Symmetry.HERMITIAN, False: _abi.Symmetry.UNSYMMETRIC}
 SPECIALISE = {each.name.lower(): each for each in _abi.Specialise}
 REORDER = {each.name.lower(): each for each in _abi.Reorder}
-PROGRAM_LOSS = 500  # nanoseconds, of what is compiled for linear programs, as in `cbgen lp`
+PROGRAM_LOSS = 600  # nanoseconds, of what is compiled for linear programs, as in `cbgen lp`
 Path = Union[str, "os.PathLike[str]"]
 
 
