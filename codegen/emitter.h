@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the files that write a kernel's text share: header.c, the comment at its head; host.c, its host section; and
- * source.c, all else. */
+/* What the files that write a kernel's text share: header.c, the comment at its head; host.c, its host section;
+ * bounds.c, what bounds registers; and source.c, all else. */
 #ifndef CBGEN_CODEGEN_EMITTER_H
 #define CBGEN_CODEGEN_EMITTER_H
 
@@ -111,5 +111,9 @@ enum cb_status cb_emit_header(struct emitter *emitter);
 
 /* The host section, to the end of the file: host.c. */
 enum cb_status cb_emit_host(struct emitter *emitter);
+
+/* For __launch_bounds__: `threads`, and the thread blocks that a multiprocessor shall hold, of which the compiler's
+ * target may have room for fewer. */
+const char *cb_launch_bounds(struct emitter *emitter, const struct cb_launch *launch, const char *threads);
 
 #endif
