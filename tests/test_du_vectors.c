@@ -76,7 +76,8 @@ static void warps_and_segments_follow_the_chunks(void **state) {
                {"random,rows=40,cols=30000,per_row=12000", "vectors=32", "8", 1}, /* more sums, fewer threads */
                {"random,rows=40,cols=30000,per_row=12000", "du-warps=4", "4", 1},
                {"random,rows=40,cols=30000,per_row=12000", "du-segment=60000", "32", 0},
-               {"dense,rows=300,cols=300", "", "32", 0}, /* 3 batches for a warp, and no second launch */
+               {"dense,rows=300,cols=300", "", "32", 0},
+               {"dense,rows=40,cols=2000", "", "32", 0}, /* four batches for a warp, which no second launch is worth */
                {"band,n=9000,half=20,per_row=6", "", "2", 0}}; /* all 1125 chunks at once */
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
