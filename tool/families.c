@@ -290,8 +290,9 @@ static enum cb_status take(struct families *families, struct cb_diag *diag) {
   if (!s) s = *call->file == '@' ? add_list(families, call->file + 1, diag) : add_lines(families, call->file, diag);
   if (s) return s;
   cb_text_add(&families->report,
-              "%d matrices: %d families, %d matrices share another's, %d have none; the library brings those of %d\n",
-              families->lines, families->count - own, families->alike, families->refused, families->brought_of);
+              "%d %s: %d families, %d matrices share another's, %d have none; the library brings those of %d\n",
+              families->lines, families->lines == 1 ? "matrix" : "matrices", families->count - own, families->alike,
+              families->refused, families->brought_of);
   if (families->by_text)
     cb_text_add(&families->report, "of %d its file is of another build: their texts have to be written to find them\n",
                 families->by_text);

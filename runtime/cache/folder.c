@@ -87,7 +87,8 @@ static enum cb_status enter(struct cb_cache *cache, int existing, struct cb_diag
   if (cache->folder < 0 && errno == ENOENT) {
     if (existing) {
       cache->state = CB_CACHE_NOWHERE;
-      snprintf(cache->remark, sizeof cache->remark, "there is no such directory yet");
+      snprintf(cache->remark, sizeof cache->remark,
+               "there is no such directory yet: what is compiled first, or 'cbgen cache fill', makes it");
       return CB_OK;
     }
     made = make_directories(cache);

@@ -164,7 +164,9 @@ enum cb_status cb_cache_find(const struct cb_cache *cache, const char *text, str
   int64_t found = find_key(&listing, digits, key);
   if (!found) found = find_kernel(cache, &listing, digits, key);
   cb_cache_listing_release(&listing);
-  if (!found) return cb_fail(diag, CB_ERR_IO, "no entry '%s' in '%s'", digits, cb_cache_directory(cache));
+  if (!found)
+    return cb_fail(diag, CB_ERR_IO, "no entry '%s' in '%s'; 'cbgen cache list' shows what there is", digits,
+                   cb_cache_directory(cache));
   if (found > 1)
     return cb_fail(diag, CB_ERR_IO, "'%s' begins the keys of %lld entries: give more digits", digits,
                    (long long)found);
