@@ -212,9 +212,16 @@ struct sharing {
   int64_t segment, ns;
 };
 
+/* As kernels take them: a power of 2. */
+static int vectors_of(const struct cb_region_builder *builder) {
+  int vectors = 1;
+  while (vectors < builder->options->vectors) vectors *= 2;
+  return vectors;
+}
+
 /* Thread blocks of so many warps that are in flight together. */
 static int64_t units_room(const struct cb_region_builder *builder, int warps) {
-  const int has_more_sums = builder->options->vectors > CB_CHUNK_ROWS; /* and so more registers */
+  const int has_more_sums = vectors_of(builder) > CB_CHUNK_ROWS; /* and so more registers */
   return builder->target->multiprocessors * (has_more_sums ? FULL_WARPS / 2 : FULL_WARPS) / warps;
 }
 
@@ -246,7 +253,7 @@ static int64_t sharing_ns(const struct cb_chunk_state *state, const struct cb_re
   if (sharing->segment < longest)
     ns += CB_COST_TILES_CARRY_NS + CB_COST_TILES_CHUNK_NS * chunks_beyond(state, sharing->segment) +
           CB_COST_TILES_SUMS_NS * cb_divide_up(cb_divide_up(longest, sharing->segment), SHARES);
-  return ns + ns * FIFTHS / 5 * (builder->options->vectors / CB_CHUNK_ROWS - 1);
+  return ns + ns * FIFTHS / 5 * (vectors_of(builder) / CB_CHUNK_ROWS - 1);
 }
 
 /* The shortest segments of which all units are in flight together, and of which each warp has a batch. Where there are
@@ -280,7 +287,7 @@ static struct sharing choose_sharing(const struct cb_chunk_state *state, const s
   enum { SUMS = 256 };
   const int asked = (int)settings[DU_WARPS];
   struct sharing best = {.warps = 0};
-  for (int warps = SUMS / builder->options->vectors; warps; warps /= 2) {
+  for (int warps = SUMS / vectors_of(builder); warps; warps /= 2) {
     if (asked && warps > 1 && asked < warps) continue;
     if (settings[DU_SEGMENT]) try_sharing(state, builder, warps, settings[DU_SEGMENT], &best);
     else {

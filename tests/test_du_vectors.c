@@ -74,6 +74,7 @@ static void warps_and_segments_follow_the_chunks(void **state) {
     int cut;
   } cases[] = {{"random,rows=40,cols=30000,per_row=12000", "", "32", 1},
                {"random,rows=40,cols=30000,per_row=12000", "vectors=32", "8", 1}, /* more sums, fewer threads */
+               {"random,rows=40,cols=30000,per_row=12000", "vectors=11", "16", 1},
                {"random,rows=40,cols=30000,per_row=12000", "du-warps=4", "4", 1},
                {"random,rows=40,cols=30000,per_row=12000", "du-segment=60000", "32", 0},
                {"dense,rows=300,cols=300", "", "32", 0},
@@ -204,6 +205,7 @@ static void products_match_the_oracle(void **state) {
       "vectors=8 values=fixed type=f32-f64 du-segment=4",
       "vectors=32 du-warps=1 form=ax bake-limit=0",
       "vectors=8 du-segment=7 du-warps=16 form=axpby",
+      "vectors=11 du-segment=60 form=add", /* as 16 */
   };
   enum { MATRICES = sizeof matrices / sizeof *matrices, VARIANTS = sizeof variants / sizeof *variants };
   struct gathered gathered = {0};
