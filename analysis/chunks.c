@@ -212,16 +212,9 @@ struct sharing {
   int64_t segment, ns;
 };
 
-/* As kernels take them: a power of 2. */
-static int vectors_of(const struct cb_region_builder *builder) {
-  int vectors = 1;
-  while (vectors < builder->options->vectors) vectors *= 2;
-  return vectors;
-}
-
 /* Thread blocks of so many warps that are in flight together. */
 static int64_t units_room(const struct cb_region_builder *builder, int warps) {
-  const int has_more_sums = vectors_of(builder) > CB_CHUNK_ROWS; /* and so more registers */
+  const int has_more_sums = cb_options_vectors(builder->options) > CB_CHUNK_ROWS; /* and so more registers */
   return builder->target->multiprocessors * (has_more_sums ? FULL_WARPS / 2 : FULL_WARPS) / warps;
 }
 
@@ -253,7 +246,7 @@ static int64_t sharing_ns(const struct cb_chunk_state *state, const struct cb_re
   if (sharing->segment < longest)
     ns += CB_COST_TILES_CARRY_NS + CB_COST_TILES_CHUNK_NS * chunks_beyond(state, sharing->segment) +
           CB_COST_TILES_SUMS_NS * cb_divide_up(cb_divide_up(longest, sharing->segment), SHARES);
-  return ns + ns * FIFTHS / 5 * (vectors_of(builder) / CB_CHUNK_ROWS - 1);
+  return ns + ns * FIFTHS / 5 * (cb_options_vectors(builder->options) / CB_CHUNK_ROWS - 1);
 }
 
 /* The shortest segments of which all units are in flight together, and of which each warp has a batch. Where there are
@@ -287,7 +280,7 @@ static struct sharing choose_sharing(const struct cb_chunk_state *state, const s
   enum { SUMS = 256 };
   const int asked = (int)settings[DU_WARPS];
   struct sharing best = {.warps = 0};
-  for (int warps = SUMS / vectors_of(builder); warps; warps /= 2) {
+  for (int warps = SUMS / cb_options_vectors(builder->options); warps; warps /= 2) {
     if (asked && warps > 1 && asked < warps) continue;
     if (settings[DU_SEGMENT]) try_sharing(state, builder, warps, settings[DU_SEGMENT], &best);
     else {
@@ -311,13 +304,9 @@ static void choose_segment(struct cb_chunk_state *state, const struct cb_region_
 }
 
 static void count_units(struct cb_chunk_state *state) {
-  for (int64_t chunk = 0; chunk < state->chunks.count; chunk++) {
-    const int64_t steps = (int64_t)state->first_step[chunk + 1];
-    if (steps <= state->segment) continue;
-    state->cut++;
-    state->segments += cb_divide_up(steps, state->segment);
-  }
-  state->units = state->segments + state->chunks.count - state->cut;
+  state->units = units_of(state, state->segment);
+  state->cut = chunks_beyond(state, state->segment);
+  state->segments = state->units - (state->chunks.count - state->cut);
 }
 
 /* Chunks in segments come first, with their rows and steps; steps are not summed up yet. */

@@ -85,6 +85,13 @@ static inline int cb_promises_symmetry(const struct cb_options *options) {
   return options->symmetric != CB_SYMMETRIC_AUTO && options->symmetric != CB_SYMMETRIC_OFF;
 }
 
+/* Vectors that kernels for several take at once: as many as are asked for, or the next power of 2. */
+static inline int cb_options_vectors(const struct cb_options *options) {
+  int vectors = 1;
+  while (vectors < options->vectors) vectors *= 2;
+  return vectors;
+}
+
 /* The values of a layout's options, by their place in its table. */
 struct cb_layout;
 const int64_t *cb_settings(const struct cb_options *options, const struct cb_layout *layout);

@@ -224,12 +224,24 @@ static void add_sections(struct emitter *emitter, const struct cb_region *region
   if (is_family(emitter)) cb_scope_optional_section(scope, "family"); /* functions that need sizes take arrays */
 }
 
-/* What reads values behind a wait in a region's own text. */
-static const char *late_values(struct emitter *emitter, const struct cb_region *region) {
+/* The array of value slots in memory; NULL: there is none. */
+static const struct cb_array *stored_values(const struct cb_region *region) {
   for (int a = 0; a < region->arrays_count; a++)
-    if (cb_holds_values(&region->arrays[a]) && region->arrays[a].storage == CB_STORED)
-      return cb_arena_format(&emitter->arena, "  arrays.%s = after_wait(arrays.%s);\n", region->arrays[a].name, region->arrays[a].name);
-  return "";
+    if (cb_holds_values(&region->arrays[a]) && region->arrays[a].storage == CB_STORED) return &region->arrays[a];
+  return NULL;
+}
+
+/* Values are read through the read-only path, whose loads a compiler may move up: not beyond the wait. `arrays`: the
+ * region's, by their name in the text. */
+static void add_late(struct cb_text *text, const char *arrays, const struct cb_array *values) {
+  if (values) cb_text_add(text, "  %s.%s = after_wait(%s.%s);\n", arrays, values->name, arrays, values->name);
+}
+
+/* For a region whose own text waits. */
+static const char *late_values(struct emitter *emitter, const struct cb_region *region) {
+  struct cb_text text = {0};
+  add_late(&text, "arrays", stored_values(region));
+  return keep(emitter, &text);
 }
 
 /* Expands the region's sections with the region's values and those that every region has. */
@@ -404,11 +416,9 @@ static void add_item(struct cb_text *list, const char *item) {
   cb_text_add(list, "%s%s", list->length ? ", " : "", item);
 }
 
-/* The array of value slots in memory that `launch` reads for a region; NULL: none. */
+/* The one that `launch` reads; NULL: none. */
 static const struct cb_array *values_read(const struct cb_launch *launch, const struct cb_region *region) {
-  for (int a = 0; a < region->arrays_count && !launch->prepares; a++)
-    if (cb_holds_values(&region->arrays[a]) && region->arrays[a].storage == CB_STORED) return &region->arrays[a];
-  return NULL;
+  return launch->prepares ? NULL : stored_values(region);
 }
 
 /* Whether a region of the launch waits for the kernel before. */
@@ -416,14 +426,10 @@ static int waits_late(const struct emitter *emitter, const struct cb_launch *lau
   return launch->regions == 1 && emitter->plan->regions[launch->first_region].waits_late;
 }
 
-/* Values are read through the read-only path, whose loads a compiler may move up: not beyond the wait. */
 static void add_late_values(struct emitter *emitter, const struct cb_launch *launch, struct cb_text *text) {
   for (int i = 0; i < launch->regions && !waits_late(emitter, launch); i++) {
     const struct cb_region *region = &emitter->plan->regions[launch->first_region + i];
-    const struct cb_array *array = values_read(launch, region);
-    if (array)
-      cb_text_add(text, "  %s_arrays.%s = after_wait(%s_arrays.%s);\n", region->name, array->name, region->name,
-                  array->name);
+    add_late(text, cb_arena_format(&emitter->arena, "%s_arrays", region->name), values_read(launch, region));
   }
 }
 

@@ -162,6 +162,16 @@ static inline int refuses_complex(const struct cb_options *options, const struct
          (strstr(diag->message, "real numbers only") || strstr(diag->message, "complex numbers with atomics"));
 }
 
+/* For kernels that have a family: of each type and form in turn, and nothing baked. */
+static inline void set_family_options(struct cb_options *options, const char *words, int number) {
+  static const char *const types[] = {"f64", "f32", "f32-f64", "f16-f32", "bf16"};
+  static const char *const forms[] = {"axpby", "ax", "add"};
+  char text[400];
+  cb_options_default(options);
+  snprintf(text, sizeof text, "bake-limit=0 type=%s form=%s %.255s", types[number % 5], forms[number / 5 % 3], words);
+  set_options(options, text);
+}
+
 static inline void add_kernel(struct kernel_batch *batch, const struct cb_options *options) {
   struct cb_diag diag = {0};
   struct kernel *kernel = &batch->kernels[batch->count];

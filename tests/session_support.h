@@ -20,4 +20,16 @@ static inline void close_fake_session(struct cb_session *session) {
   cb_session_release(session);
 }
 
+/* Likewise with an NVRTC. */
+static inline struct cb_session *open_compiling_session(void) {
+  setenv("CBGEN_NVRTC", getenv("CBGEN_FAKE_CUDA"), 1);
+  return open_fake_session();
+}
+
+static inline void close_compiling_session(struct cb_session *session) {
+  close_fake_session(session);
+  unsetenv("CBGEN_LIBCUDA");
+  unsetenv("CBGEN_NVRTC");
+}
+
 #endif

@@ -17,17 +17,6 @@
 
 /* ---- a session, and a matrix on the device */
 
-static struct cb_session *open_session(void) {
-  setenv("CBGEN_NVRTC", getenv("CBGEN_FAKE_CUDA"), 1);
-  return open_fake_session();
-}
-
-static void close_session(struct cb_session *session) {
-  close_fake_session(session);
-  unsetenv("CBGEN_LIBCUDA");
-  unsetenv("CBGEN_NVRTC");
-}
-
 static const struct cb_kernels *kernels_of(struct cb_session *session, int set) {
   const struct cb_kernels *kernels;
   struct cb_diag diag = {0};
@@ -297,7 +286,7 @@ static const char *const types[] = {"f64", "f32", "f16-f32", "bf16-f32"};
 static void bytes_are_the_host_s(void **state) {
   (void)state;
   enum { EACH = 3 };
-  struct cb_session *session = open_session();
+  struct cb_session *session = open_compiling_session();
   const struct cb_recipe *recipe;
   const int count = (int)(sizeof shapes / sizeof *shapes);
   int turn = 0;
@@ -320,18 +309,18 @@ static void bytes_are_the_host_s(void **state) {
     print_message("%s: %d packed there, %d by what is kept, %d left to the host\n", recipe->name, packed, known, left);
     assert_true(packed >= 40 && known >= (recipe->is_ready ? packed / 6 : 0));
   }
-  close_session(session);
+  close_compiling_session(session);
 }
 
 static void check_cases(const char *const (*cases)[2], int count) {
-  struct cb_session *session = open_session();
+  struct cb_session *session = open_compiling_session();
   packed = left = 0;
   for (int i = 0; i < count; i++)
     check_near(session, cases[i][0],
                (struct form){.row_bits = i % 3 ? 32 : 64, .col_bits = i % 2 ? 64 : 32, .base = i % 2, .on_device = 1},
                cases[i][1], 0);
   assert_int_equal(packed, count);
-  close_session(session);
+  close_compiling_session(session);
 }
 
 /* What small shapes do not have: long rows in segments and on diagonals, columns that take more than two bytes. */
@@ -389,7 +378,7 @@ static void rows_are_the_host_s(void **state) {
       {"long_row,rows=3000,cols=9000,per_row=3,long_rows=3,long_length=8000", "recipe=merge merge-piece=2000"},
       {"random,rows=400,cols=60,per_row=1", "recipe=merge bake-limit=300"},
   };
-  struct cb_session *session = open_session();
+  struct cb_session *session = open_compiling_session();
   packed = left = 0;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     for (int wide = 0; wide < 2; wide++)
@@ -397,13 +386,13 @@ static void rows_are_the_host_s(void **state) {
                  (struct form){.row_bits = wide ? 64 : 32, .col_bits = 32, .base = wide, .on_device = 1},
                  cases[i][1], 0);
   assert_int_equal(packed, 2 * sizeof cases / sizeof *cases);
-  close_session(session);
+  close_compiling_session(session);
 }
 
 /* A plan in which every call of the driver fails once: nothing of the survey is left, and no plan. */
 static void failing_surveys_leave_nothing(void **state) {
   (void)state;
-  struct cb_session *session = open_session();
+  struct cb_session *session = open_compiling_session();
   struct sample sample = sample_of("powerlaw,rows=3000,cols=2900,max=2900,min=0", (struct form){.on_device = 1});
   const struct cb_view view = view_of(&sample);
   const struct cb_kernel_finder finder = finder_of(session, &view);
@@ -433,7 +422,7 @@ static void failing_surveys_leave_nothing(void **state) {
   }
   assert_true(failed > 20);
   sample_release(&sample);
-  close_session(session);
+  close_compiling_session(session);
 }
 
 /* ---- the choice of a recipe */
@@ -469,14 +458,14 @@ static void profiles_are_the_host_s(void **state) {
                                        "fe3,n=12", "long_row,rows=20000,cols=30000,per_row=4,long_rows=3,long_length=9000",
                                        "diagonals,n=9000,count=9,spread=300,fill=0.9", "uniform,n=300000,per_row=1",
                                        "random,rows=90,cols=700,per_row=300" /* groups too long for a thread block */};
-  struct cb_session *session = open_session();
+  struct cb_session *session = open_compiling_session();
   const int count = (int)(sizeof shapes / sizeof *shapes), all = count + (int)(sizeof larger / sizeof *larger);
   for (int i = 0; i < 2 * all; i++)
     compare_profiles(session, i / 2 < count ? shapes[i / 2] : larger[i / 2 - count],
                      (struct form){.row_bits = i % 3 ? 32 : 64, .col_bits = i % 5 < 2 ? 64 : 32, .base = i / 2 % 2,
                                    .on_device = i % 7 != 0},
                      i % 2 ? CB_SURVEY_NEAR : 0);
-  close_session(session);
+  close_compiling_session(session);
 }
 
 /* The plan of recipe auto there, or NULL and `why` not. */
@@ -515,7 +504,7 @@ static void the_device_chooses(void **state) {
       {"kkt,n=200,stages=2", "recipe=auto search=profile", NULL, 0},
       {"rmat,scale=16,edge_factor=32", "recipe=auto search=ready ready-loss=0", "hot", INT64_MAX},
   };
-  struct cb_session *session = open_session();
+  struct cb_session *session = open_compiling_session();
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     struct cb_diag diag = {0};
     const int64_t near = cases[i].near ? cases[i].near : next_near();
@@ -526,7 +515,7 @@ static void the_device_chooses(void **state) {
     assert_true(!plan == !cases[i].recipe);
     cb_plan_free(plan);
   }
-  close_session(session);
+  close_compiling_session(session);
 }
 
 /* ---- through cbgen_compile */
@@ -766,7 +755,7 @@ static void entries_keep_no_data(void **state) {
 /* Bytes that an entry keeps, damaged in some way: they are refused, or their numbers lie within the image's arrays. */
 static void damaged_lists_are_refused(void **state) {
   (void)state;
-  struct cb_session *session = open_session();
+  struct cb_session *session = open_compiling_session();
   static const char *const recipes[] = {"recipe=merge", "recipe=blocks", "recipe=sell"};
   for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++) {
     struct cb_diag diag = {0};
@@ -809,7 +798,7 @@ static void damaged_lists_are_refused(void **state) {
     release_made(&made);
     sample_release(&sample);
   }
-  close_session(session);
+  close_compiling_session(session);
 }
 
 /* The entry's section "packing", written over. */

@@ -52,20 +52,12 @@ struct pair {
   void *x[2], *y, *result[2][2]; /* of finite x and of one with NaN and infinity; by tier */
 };
 
-static void set_up(struct cb_options *options, const char *words, int number) {
-  static const char *const types[] = {"f64", "f32", "f32-f64", "f16-f32", "bf16"}, *const forms[] = {"axpby", "ax", "add"};
-  char text[400];
-  cb_options_default(options);
-  snprintf(text, sizeof text, "bake-limit=0 type=%s form=%s %.255s", types[number % 5], forms[number / 5 % 3], words);
-  set_options(options, text);
-}
-
 /* Whether there are both. */
 static int make_pair(struct pair *pair, const char *shape, const char *words, int number) {
   struct cb_diag diag = {0};
   struct cb_options options;
   char matrix[160];
-  set_up(&options, words, number);
+  set_family_options(&options, words, number);
   snprintf(matrix, sizeof matrix, "%s,values=%s,seed=%d", shape, number % 2 ? "signed" : "uniform", number);
   snprintf(pair->kernel.name, sizeof pair->kernel.name, "%.120s %.120s", matrix, words);
   if (cb_matrix_generate(&pair->kernel.csr, matrix, &diag)) fail_msg("%s: %s", matrix, diag.message);
@@ -206,7 +198,7 @@ static char *family_of(const char *matrix, const char *words) {
   struct cb_options options;
   struct cb_source source;
   struct cb_diag diag = {0};
-  set_up(&options, words, 0);
+  set_family_options(&options, words, 0);
   if (cb_matrix_generate(&kernel.csr, matrix, &diag) || make_kernel(&kernel, &options, &diag) ||
       cb_source_family(&source, kernel.plan, &diag))
     fail_msg("%s %s: %s", matrix, words, diag.message);
@@ -337,7 +329,7 @@ static void what_has_no_family_says_why(void **state) {
     struct kernel kernel = {0};
     struct cb_options options;
     struct cb_diag diag = {0};
-    set_up(&options, cases[i].words, 0);
+    set_family_options(&options, cases[i].words, 0);
     assert_int_equal(cb_matrix_generate(&kernel.csr, "random,rows=90,cols=90,per_row=9", &diag), CB_OK);
     assert_int_equal(make_kernel(&kernel, &options, &diag), CB_OK);
     assert_int_equal(cb_family_check(kernel.plan, &diag), CB_ERR_UNSUPPORTED);
@@ -352,7 +344,7 @@ static void numbers_beyond_an_int_have_no_family(void **state) {
   struct cb_options options;
   struct cb_diag diag = {0};
   (void)state;
-  set_up(&options, "recipe=sell", 0);
+  set_family_options(&options, "recipe=sell", 0);
   assert_int_equal(cb_matrix_generate(&kernel.csr, "random,rows=90,cols=90,per_row=9", &diag), CB_OK);
   assert_int_equal(make_kernel(&kernel, &options, &diag), CB_OK);
   kernel.plan->regions[0].first_carry_sum = INT32_MAX;

@@ -33,21 +33,12 @@ struct met {
   char *text;
 };
 
-static void set_up(struct cb_options *options, const char *words, int number) {
-  static const char *const types[] = {"f64", "f32", "f32-f64", "f16-f32", "bf16"};
-  static const char *const forms[] = {"axpby", "ax", "add"};
-  char text[400];
-  cb_options_default(options);
-  snprintf(text, sizeof text, "bake-limit=0 type=%s form=%s %.255s", types[number % 5], forms[number / 5 % 3], words);
-  set_options(options, text);
-}
-
 /* 0: it has no family, or the matrix is refused. */
 static int make_plan(struct kernel *kernel, const char *shape, const char *words, int number) {
   struct cb_diag diag = {0};
   struct cb_options options;
   struct cb_target target;
-  set_up(&options, words, number);
+  set_family_options(&options, words, number);
   assert_int_equal(cb_target_find(&target, "sm_90", &diag), CB_OK);
   if (cb_matrix_generate(&kernel->csr, shape, &diag)) fail_msg("%s: %s", shape, diag.message);
   const enum cb_status s = cb_plan_build(&kernel->plan, &kernel->assignment, &kernel->csr, &target, &options, &diag);

@@ -5,17 +5,6 @@
 #include "tests/api_support.h"
 #include "tests/session_support.h"
 
-static struct cb_session *open_session(void) {
-  setenv("CBGEN_NVRTC", getenv("CBGEN_FAKE_CUDA"), 1);
-  return open_fake_session();
-}
-
-static void close_session(struct cb_session *session) {
-  close_fake_session(session);
-  unsetenv("CBGEN_LIBCUDA");
-  unsetenv("CBGEN_NVRTC");
-}
-
 enum { ROWS = 9, COLS = 7, NONZEROS = 12 };
 
 /* Rows without nonzeros first, between and last, and rows that begin where columns go on ascending. */
@@ -71,7 +60,7 @@ static void what_is_no_matrix_is_refused(void **state) {
                  {0, 4, 3, CB_ERR_UNSUPPORTED},  /* fewer than before */
                  {0, 5, -5, CB_ERR_UNSUPPORTED},
                  {0, 5, NONZEROS + 9, CB_ERR_UNSUPPORTED}};
-  struct cb_session *session = open_session();
+  struct cb_session *session = open_compiling_session();
   (void)state;
   for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)
     for (int way = 0; way < 4; way++) {
@@ -82,12 +71,12 @@ static void what_is_no_matrix_is_refused(void **state) {
       if (survey_of(session, rows, cols, way % 2, way / 2) != changes[i].is)
         fail_msg("change %zu, %s, columns of %d bits", i, way % 2 ? "brought" : "by kernels", way / 2 ? 64 : 32);
     }
-  close_session(session);
+  close_compiling_session(session);
 }
 
 /* Hashing brings what it leaves to the host: a matrix of whole chunks is none of these. */
 static void large_ones_are_not_brought(void **state) {
-  struct cb_session *session = open_session();
+  struct cb_session *session = open_compiling_session();
   const int64_t rows[] = {CB_HASH_ROWS - 1, CB_HASH_ROWS};
   (void)state;
   for (int i = 0; i < 2; i++) {
@@ -100,7 +89,7 @@ static void large_ones_are_not_brought(void **state) {
     assert_int_equal(brought_of(session, &view).columns != NULL, i == 0);
     sample_release(&sample);
   }
-  close_session(session);
+  close_compiling_session(session);
 }
 
 int main(void) {

@@ -22,7 +22,7 @@ static void note_options(struct cb_plan *plan, const struct cb_options *options)
   plan->symmetry = (int)options->symmetric;
   plan->values_fixed = options->values == CB_VALUES_FIXED;
   plan->index_limit = options->index_limit;
-  for (plan->vectors = 1; plan->vectors < options->vectors;) plan->vectors *= 2;
+  plan->vectors = cb_options_vectors(options);
 }
 
 /* The epilogue, in the form that is part of the plan. It takes the place of y, once for each row. */

@@ -318,15 +318,16 @@ static int by_outline(const void *a, const void *b) {
   return compare_keys(((const struct cb_binary_outline *)a)->outline, ((const struct cb_binary_outline *)b)->outline);
 }
 
-/* Behind the entries. */
-static void add_outlines(struct cb_text *entries, struct cb_binary_outline *outlines, int count, int binaries) {
-  qsort(outlines, (size_t)count, sizeof *outlines, by_outline);
-  for (int i = 0; i < count && !entries->failed; i++) {
-    const char *entry = find_hash(cb_text_string(entries), binaries, ENTRY, outlines[i].key);
-    const uint64_t number = entry ? (uint64_t)(entry - entries->bytes) / ENTRY : 0;
-    if (!entry) continue;
-    put_hash(entries, outlines[i].outline);
-    put(entries, number, 4);
+/* Each with the number of its binary; those whose binaries are not written are left out. */
+static void add_outlines(struct cb_text *list, struct cb_binary_outline *outlines, int outlines_count,
+                         const struct cb_binary *binaries, int count) {
+  qsort(outlines, (size_t)outlines_count, sizeof *outlines, by_outline);
+  for (int i = 0; i < outlines_count; i++) {
+    const struct cb_binary key = {.key = outlines[i].key};
+    const struct cb_binary *own = bsearch(&key, binaries, (size_t)count, sizeof *binaries, by_key);
+    if (!own) continue;
+    put_hash(list, outlines[i].outline);
+    put(list, (uint64_t)(own - binaries), 4);
   }
 }
 
@@ -343,29 +344,18 @@ static void add_head(struct cb_text *file, const char *arch, int count, int outl
   put(file, (uint64_t)outlines, 4);
 }
 
-/* Those of outlines that will be written. */
-static int count_outlines(const struct cb_binary_outline *outlines, int outlines_count,
-                          const struct cb_binary *binaries, int count) {
-  int kept = 0;
-  for (int i = 0; i < outlines_count; i++) {
-    const struct cb_binary key = {.key = outlines[i].key};
-    kept += bsearch(&key, binaries, (size_t)count, sizeof *binaries, by_key) != NULL;
-  }
-  return kept;
-}
-
 enum cb_status cb_binaries_write(struct cb_text *file, const char *arch, struct cb_binary *binaries, int count,
                                  struct cb_binary_outline *outlines, int outlines_count, struct cb_diag *diag) {
-  struct cb_text entries = {0}, all = {0}, dictionary = {0}, packed = {0};
+  struct cb_text entries = {0}, list = {0}, all = {0}, dictionary = {0}, packed = {0};
   make_dictionary(&dictionary, binaries, count);
   qsort(binaries, (size_t)count, sizeof *binaries, by_key);
-  const int kept = count_outlines(outlines, outlines_count, binaries, count);
+  add_outlines(&list, outlines, outlines_count, binaries, count);
   ZSTD_CCtx *plain = open_packer(NULL), *packer = dictionary.failed ? NULL : open_packer(&dictionary);
   int is_good = pack(&packed, plain, cb_text_string(&dictionary), dictionary.length) > 0;
-  const size_t first = HEADER + (size_t)count * ENTRY + (size_t)kept * OUTLINE + packed.length;
+  const size_t first = HEADER + (size_t)count * ENTRY + list.length + packed.length;
   for (int i = 0; i < count && is_good; i++) is_good = add_binary(&entries, &all, first, packer, &binaries[i]);
-  if (is_good) add_outlines(&entries, outlines, outlines_count, count);
-  add_head(file, arch, count, kept, &entries, &packed, dictionary.length);
+  add_text(&entries, &list);
+  add_head(file, arch, count, (int)(list.length / OUTLINE), &entries, &packed, dictionary.length);
   add_text(file, &entries);
   add_text(file, &packed);
   add_text(file, &all);
@@ -373,6 +363,7 @@ enum cb_status cb_binaries_write(struct cb_text *file, const char *arch, struct 
   ZSTD_freeCCtx(plain);
   ZSTD_freeCCtx(packer);
   cb_text_release(&entries);
+  cb_text_release(&list);
   cb_text_release(&all);
   cb_text_release(&dictionary);
   cb_text_release(&packed);
