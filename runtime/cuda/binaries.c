@@ -106,8 +106,6 @@ static enum cb_status check(struct cb_binaries *binaries, const char *path, stru
   if (get(bytes + 8, 4) != VERSION)
     return cb_fail(diag, CB_ERR_FORMAT, "'%s' is of another version of the format; build it anew", path);
   const uint64_t count = get(bytes + 12, 4);
-  if (count > (file->length - HEADER) / ENTRY)
-    return cb_fail(diag, CB_ERR_FORMAT, "'%s' is cut short; build it anew", path);
   const uint64_t packed = get(bytes + COMMON, 4), length = get(bytes + COMMON + 4, 4);
   const uint64_t outlines = get(bytes + COMMON + 16, 4), lists = count * ENTRY + outlines * OUTLINE;
   if (lists > file->length - HEADER || packed > file->length - HEADER - lists)
