@@ -105,8 +105,8 @@ static void all_thread_blocks_are_there_at_once(void **state) {
   product_release(&product);
 }
 
-/* What is known of a unit's blocks is in shared memory if some warp has two batches and none more than eight. The second
- * launch starts behind the first one's loop where several thread blocks fit on a multiprocessor. */
+/* What is known of a unit's blocks is in shared memory if some warp has two batches and none more than eight. The
+ * second launch starts behind the first one's loop where several thread blocks fit on a multiprocessor. */
 static void what_is_known_of_blocks_is_brought(void **state) {
   static const struct {
     const char *matrix, *settings;
