@@ -29,6 +29,22 @@ static void bake(struct cb_region_builder *builder, struct cb_array *array, cons
   builder->failed |= !table;
 }
 
+/* Few elements are computed once, and listed for what looks at them later: 32 bits of each, if that is all. Not where
+ * rows are others', which may be left out later. */
+static struct cb_contents listed(struct cb_region_builder *builder, cb_element_of *of, int64_t count) {
+  const struct cb_contents computed = {.of = of};
+  const int is_short = count < CB_PARALLEL_LEAST && !builder->own_rows;
+  uint32_t *list = is_short ? cb_arena_alloc(builder->work.state, (size_t)count, sizeof *list) : NULL;
+  uint64_t all = 0;
+  for (int64_t i = 0; list && i < count; i++) {
+    const uint64_t element = of(builder->work.state, i);
+    list[i] = (uint32_t)element;
+    all |= element;
+  }
+  if (!list || all > UINT32_MAX) return computed;
+  return (struct cb_contents){.elements = list, .size = sizeof *list};
+}
+
 /* The largest element, and whether all are base + step * i; one element has step 0. */
 static void measure(const struct cb_contents *contents, const void *state, struct cb_array *array, int *affine) {
   const int64_t count = array->count;
@@ -66,9 +82,8 @@ static void choose_storage(struct cb_region_builder *builder, const struct cb_co
 
 void cb_region_computed(struct cb_region_builder *builder, const char *name, const char *meaning, int64_t count,
                         cb_element_of *of) {
-  const struct cb_contents contents = {.of = of};
   if (!cb_region_array(builder, name, meaning, CB_ROLE_INDEX, CB_U8, count)) return;
-  *last_contents(builder) = contents;
+  const struct cb_contents contents = *last_contents(builder) = listed(builder, of, count);
   choose_storage(builder, &contents, 1);
 }
 

@@ -3,18 +3,23 @@
 #include "analysis/slices.h"
 
 #include <stdio.h>
+#include <string.h>
 
-/* A counting sort by what a row lacks of `most`. */
+/* A counting sort by what a row lacks of the longest, or of `most`. */
 static void sort_window(int32_t *sorted, int64_t first, int64_t end, int64_t most, cb_row_length *length_of,
                         const void *state) {
-  int32_t start[CB_MOST_LENGTH + 2] = {0};
-  uint16_t key[CB_WINDOW]; /* of each row: the longest first */
+  int32_t start[CB_MOST_LENGTH + 2];
+  uint16_t counted[CB_WINDOW]; /* length of each row: `most` at most */
+  int64_t longest = 0;
   for (int64_t row = first; row < end; row++) {
-    key[row - first] = (uint16_t)(most - cb_smaller(length_of(state, row), most));
-    start[key[row - first] + 1]++;
+    const int64_t length = cb_smaller(length_of(state, row), most);
+    counted[row - first] = (uint16_t)length;
+    longest = cb_larger(longest, length);
   }
-  for (int64_t i = 1; i <= most; i++) start[i] += start[i - 1];
-  for (int64_t row = first; row < end; row++) sorted[start[key[row - first]]++] = (int32_t)row;
+  memset(start, 0, ((size_t)longest + 2) * sizeof *start);
+  for (int64_t i = 0; i < end - first; i++) start[longest - counted[i] + 1]++;
+  for (int64_t i = 1; i <= longest; i++) start[i] += start[i - 1];
+  for (int64_t i = 0; i < end - first; i++) sorted[start[longest - counted[i]]++] = (int32_t)(first + i);
 }
 
 int32_t *cb_sorted_rows(struct cb_arena *arena, int64_t rows, int64_t local_rows, int64_t most,

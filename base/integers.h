@@ -34,7 +34,10 @@ static inline int64_t cb_percent_of(int64_t count, int percent) {
 /* count * of / whole without overflow on the way, rounded down; 0 without a whole. */
 static inline int64_t cb_proportion(int64_t count, int64_t of, int64_t whole) {
   __extension__ typedef __int128 wide;
-  return whole ? (int64_t)((wide)count * of / whole) : 0;
+  int64_t product;
+  if (!whole) return 0;
+  if (!__builtin_mul_overflow(count, of, &product)) return product / whole; /* a division by a function takes longer */
+  return (int64_t)((wide)count * of / whole);
 }
 
 #endif

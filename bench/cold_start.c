@@ -14,6 +14,8 @@
  *
  *   bench_cold_start --host 1 MATRIX…      the host's part alone: nothing is compared, and with the null driver
  *                                          (null_driver.c) calls of the driver are counted */
+#include "bench/common.h"
+
 #include "base/clock.h"
 #include "base/memory.h"
 #include "bench/null_driver.h"
@@ -64,40 +66,22 @@ static enum cb_status failed(struct work *work, cbgen_status status, const char 
 
 /* ---- the matrix */
 
-static enum cb_status put(struct work *work, cb_device_ptr *address, const void *bytes, size_t length) {
-  enum cb_status s = cb_device_alloc(work->device, address, length, "a matrix", &work->diag);
-  if (!s && bytes) s = cb_device_upload(work->device, *address, bytes, length, "a matrix", &work->diag);
-  return s;
-}
-
 static enum cb_status make_vectors(struct work *work) {
   const size_t rows = (size_t)work->csr.rows, cols = (size_t)work->csr.cols;
   double *x = cb_calloc(cols + CB_BASELINE_PADDING, sizeof *x);
   for (int i = 0; i < 2; i++) work->bytes[i] = cb_calloc(rows, sizeof *x);
   if (!x || !work->bytes[0] || !work->bytes[1]) return cb_fail_memory(&work->diag, "vectors", rows * sizeof *x);
   for (size_t i = 0; i < cols; i++) x[i] = 1.0 + (double)(i % 1021) / 1021;
-  enum cb_status s = put(work, &work->x, x, (cols + CB_BASELINE_PADDING) * sizeof *x);
-  if (!s) s = put(work, &work->y, NULL, (rows + CB_BASELINE_PADDING) * sizeof *x);
+  enum cb_status s =
+      bench_put(work->device, &work->x, x, (cols + CB_BASELINE_PADDING) * sizeof *x, &work->diag);
+  if (!s) s = bench_put(work->device, &work->y, NULL, (rows + CB_BASELINE_PADDING) * sizeof *x, &work->diag);
   cb_free(x);
   return s;
 }
 
 static enum cb_status make_matrix(struct work *work, const char *name) {
-  struct cb_csr *csr = &work->csr;
-  enum cb_status s = cb_matrix_read(csr, name, NULL, &work->diag);
-  if (s) return s;
-  s = put(work, &work->arrays[0], csr->row_ptr, ((size_t)csr->rows + 1) * (csr->wide ? 8 : 4));
-  if (!s) s = put(work, &work->arrays[1], csr->col_idx, (size_t)csr->nnz * sizeof *csr->col_idx);
-  if (!s) s = put(work, &work->arrays[2], csr->values, (size_t)csr->nnz * sizeof(double));
-  work->view = (cbgen_csr){.struct_size = sizeof(cbgen_csr),
-                           .rows = csr->rows,
-                           .cols = csr->cols,
-                           .nnz = csr->nnz,
-                           .row_ptr = (void *)(uintptr_t)work->arrays[0],
-                           .col_idx = (void *)(uintptr_t)work->arrays[1],
-                           .values = (void *)(uintptr_t)work->arrays[2],
-                           .row_ptr_bits = csr->wide ? 64 : 32,
-                           .memory = CBGEN_DEVICE};
+  enum cb_status s = cb_matrix_read(&work->csr, name, NULL, &work->diag);
+  if (!s) s = bench_put_matrix(&work->view, work->arrays, work->device, &work->csr, &work->diag);
   return s ? s : make_vectors(work);
 }
 

@@ -41,6 +41,35 @@ static inline enum cb_status bench_view(cbgen_csr *view, int32_t **row_ptr, cons
   return CB_OK;
 }
 
+/* A block on the device, with these bytes; NULL: with whatever lies there. */
+static inline enum cb_status bench_put(const struct cb_device *device, cb_device_ptr *address, const void *bytes,
+                                       size_t length, struct cb_diag *diag) {
+  enum cb_status s = cb_device_alloc(device, address, length, "a matrix", diag);
+  if (!s && bytes) s = cb_device_upload(device, *address, bytes, length, "a matrix", diag);
+  return s;
+}
+
+/* The matrix on the device: its row pointers, columns and values are `arrays`, which the caller frees in any case. */
+static inline enum cb_status bench_put_matrix(cbgen_csr *view, cb_device_ptr arrays[3], const struct cb_device *device,
+                                              const struct cb_csr *csr, struct cb_diag *diag) {
+  const size_t nonzeros = (size_t)csr->nnz;
+  enum cb_status s =
+      bench_put(device, &arrays[0], csr->row_ptr, ((size_t)csr->rows + 1) * (csr->wide ? 8 : 4), diag);
+  if (!s) s = bench_put(device, &arrays[1], csr->col_idx, nonzeros * sizeof *csr->col_idx, diag);
+  if (!s) s = bench_put(device, &arrays[2], csr->values, nonzeros * sizeof *csr->values, diag);
+  *view = (cbgen_csr){.struct_size = sizeof *view,
+                      .rows = csr->rows,
+                      .cols = csr->cols,
+                      .nnz = csr->nnz,
+                      .row_ptr = (void *)(uintptr_t)arrays[0],
+                      .col_idx = (void *)(uintptr_t)arrays[1],
+                      .values = (void *)(uintptr_t)arrays[2],
+                      .row_ptr_bits = csr->wide ? 64 : 32,
+                      .memory = CBGEN_DEVICE,
+                      .name = csr->name};
+  return s;
+}
+
 /* Sets options of the context, "NAME=VALUE" each. */
 static inline enum cb_status bench_set_all(cbgen_context *context, const char *const *settings, int count,
                                            struct cb_diag *diag) {

@@ -40,32 +40,16 @@ struct work {
 
 /* ---- the matrix */
 
-static enum cb_status put(struct work *work, cb_device_ptr *address, const void *bytes, size_t length) {
-  enum cb_status s = cb_device_alloc(work->device, address, length, "a matrix", &work->diag);
-  if (!s && bytes) s = cb_device_upload(work->device, *address, bytes, length, "a matrix", &work->diag);
-  if (!s && !bytes) s = cb_device_fill(work->device, *address, 0, length, &work->diag);
-  return s;
+static enum cb_status put_zeros(struct work *work, cb_device_ptr *vector, size_t count) {
+  const enum cb_status s = bench_put(work->device, vector, NULL, count * sizeof(double), &work->diag);
+  return s ? s : cb_device_fill(work->device, *vector, 0, count * sizeof(double), &work->diag);
 }
 
 static enum cb_status make_matrix(struct work *work, const char *name) {
-  struct cb_csr *csr = &work->csr;
-  enum cb_status s = cb_matrix_read(csr, name, NULL, &work->diag);
-  if (!s) s = put(work, &work->arrays[0], csr->row_ptr, ((size_t)csr->rows + 1) * (csr->wide ? 8 : 4));
-  if (!s) s = put(work, &work->arrays[1], csr->col_idx, (size_t)csr->nnz * sizeof *csr->col_idx);
-  if (!s) s = put(work, &work->arrays[2], csr->values, (size_t)csr->nnz * sizeof *csr->values);
-  if (!s) s = put(work, &work->x, NULL, (size_t)csr->cols * sizeof(double));
-  if (!s) s = put(work, &work->y, NULL, (size_t)csr->rows * sizeof(double));
-  work->view = (cbgen_csr){.struct_size = sizeof(cbgen_csr),
-                           .rows = csr->rows,
-                           .cols = csr->cols,
-                           .nnz = csr->nnz,
-                           .row_ptr = (void *)(uintptr_t)work->arrays[0],
-                           .col_idx = (void *)(uintptr_t)work->arrays[1],
-                           .values = (void *)(uintptr_t)work->arrays[2],
-                           .row_ptr_bits = csr->wide ? 64 : 32,
-                           .memory = CBGEN_DEVICE,
-                           .name = csr->name};
-  return s;
+  enum cb_status s = cb_matrix_read(&work->csr, name, NULL, &work->diag);
+  if (!s) s = bench_put_matrix(&work->view, work->arrays, work->device, &work->csr, &work->diag);
+  if (!s) s = put_zeros(work, &work->x, (size_t)work->csr.cols);
+  return s ? s : put_zeros(work, &work->y, (size_t)work->csr.rows);
 }
 
 static void release(struct work *work) {

@@ -4,8 +4,8 @@
  *   CBGEN_LIBCUDA=$PWD/libbench_null_driver.so bench_cold_start --host 1 MATRIX…
  *
  * It says that it is an H200. Device memory is the host's, copies are made, modules and kernels are names. Of kernels
- * only those do anything without whose findings analysis does not go on: the survey of a matrix with 32-bit numbers
- * counted from 0. What other kernels would write is whatever lies there; so plans are those of a GPU for matrices whose
+ * only those do anything without whose findings analysis does not go on: hashing, of what is left of whole chunks, and
+ * the survey, of a matrix with 32-bit numbers counted from 0. What other kernels would write is whatever lies there; so plans are those of a GPU for matrices whose
  * columns come to the host (up to 2^18 nonzeros), and products are wrong. null_driver_calls tells what was called. */
 #include "bench/null_driver.h"
 
@@ -177,7 +177,27 @@ EXPORT result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *fun
   return SUCCESS;
 }
 
-/* ---- kernels: those of templates/survey.cu.in */
+/* ---- kernels: those of templates/hash.cu.in, but for digests */
+
+enum { ROWS_CHUNK = 1 << 13, COLUMNS_CHUNK = 1 << 16 };
+
+static void hash_rows(void **parameters) {
+  const int32_t *row_ptr = at(*(address *)parameters[0]);
+  const int64_t rows = *(int64_t *)parameters[2], first = rows / ROWS_CHUNK * ROWS_CHUNK;
+  uint32_t *rest = at(*(address *)parameters[4]);
+  uint64_t *ends = at(*(address *)parameters[6]);
+  for (int64_t row = first; row < rows; row++) rest[row - first] = (uint32_t)(row_ptr[row + 1] - row_ptr[row]);
+  ends[0] = (uint64_t)row_ptr[0];
+  ends[1] = (uint64_t)row_ptr[rows];
+}
+
+static void hash_columns(void **parameters) {
+  const int32_t *columns = at(*(address *)parameters[0]);
+  const int64_t count = *(int64_t *)parameters[2], first = count / COLUMNS_CHUNK * COLUMNS_CHUNK;
+  memcpy(at(*(address *)parameters[4]), columns + first, (size_t)(count - first) * sizeof *columns);
+}
+
+/* ---- those of templates/survey.cu.in */
 
 struct findings {
   uint32_t unfit, pad, falls[64], begins[64];
@@ -208,6 +228,8 @@ static void survey_rows(void **parameters) {
 
 static result launch(const char *name, void **parameters) {
   counts.launches++;
+  if (!strcmp(name, "cbgen_hash_rows_32")) hash_rows(parameters);
+  if (!strcmp(name, "cbgen_hash_columns_32")) hash_columns(parameters);
   if (!strcmp(name, "cbgen_survey_rows_32_32")) survey_rows(parameters);
   if (!strcmp(name, "cbgen_survey_columns_32")) survey_columns(parameters);
   return SUCCESS;

@@ -19,6 +19,8 @@
  *
  * Products of all operators must agree bit by bit with those of the first. The exit status is 1 when they do not, or
  * anything failed. */
+#include "bench/common.h"
+
 #include "base/clock.h"
 #include "base/memory.h"
 #include "cbgen.h"
@@ -101,12 +103,6 @@ static size_t value_bytes(const struct work *work) {
   return (size_t)work->csr.nnz * sizeof(double);
 }
 
-static enum cb_status put(struct work *work, cb_device_ptr *address, const void *bytes, size_t length) {
-  enum cb_status s = cb_device_alloc(work->device, address, length, "a matrix", &work->diag);
-  if (!s && bytes) s = cb_device_upload(work->device, *address, bytes, length, "a matrix", &work->diag);
-  return s;
-}
-
 static enum cb_status make_vectors(struct work *work) {
   const size_t rows = (size_t)work->csr.rows, cols = (size_t)work->csr.cols;
   double *x = cb_alloc(cols, sizeof *x);
@@ -114,36 +110,23 @@ static enum cb_status make_vectors(struct work *work) {
   work->again = cb_calloc(rows, sizeof(double));
   if (!x || !work->first || !work->again) return cb_fail_memory(&work->diag, "vectors", rows * sizeof(double));
   for (size_t i = 0; i < cols; i++) x[i] = 1.0 + (double)(i % 1021) / 1021;
-  enum cb_status s = put(work, &work->x, x, cols * sizeof *x);
-  if (!s) s = put(work, &work->y, NULL, rows * sizeof(double));
+  enum cb_status s = bench_put(work->device, &work->x, x, cols * sizeof *x, &work->diag);
+  if (!s) s = bench_put(work->device, &work->y, NULL, rows * sizeof(double), &work->diag);
   cb_free(x);
   return s;
 }
 
 static enum cb_status make_matrix(struct work *work, const char *name) {
-  struct cb_csr *csr = &work->csr;
-  enum cb_status s = cb_matrix_read(csr, name, NULL, &work->diag);
-  if (s) return s;
-  const size_t row_bytes = ((size_t)csr->rows + 1) * (csr->wide ? 8 : 4);
-  work->views[CBGEN_HOST] = (cbgen_csr){.struct_size = sizeof(cbgen_csr),
-                                        .rows = csr->rows,
-                                        .cols = csr->cols,
-                                        .nnz = csr->nnz,
-                                        .row_ptr = csr->row_ptr,
-                                        .col_idx = csr->col_idx,
-                                        .values = csr->values,
-                                        .row_ptr_bits = csr->wide ? 64 : 32,
-                                        .name = csr->name};
-  s = put(work, &work->arrays[0], csr->row_ptr, row_bytes);
-  if (!s) s = put(work, &work->arrays[1], csr->col_idx, (size_t)csr->nnz * sizeof *csr->col_idx);
-  if (!s) s = put(work, &work->arrays[2], csr->values, value_bytes(work));
-  if (!s) s = put(work, &work->copy, NULL, value_bytes(work));
-  cbgen_csr *there = &work->views[CBGEN_DEVICE];
-  *there = work->views[CBGEN_HOST];
-  there->row_ptr = (void *)(uintptr_t)work->arrays[0];
-  there->col_idx = (void *)(uintptr_t)work->arrays[1];
-  there->values = (void *)(uintptr_t)work->arrays[2];
-  there->memory = CBGEN_DEVICE;
+  const struct cb_csr *csr = &work->csr;
+  cbgen_csr *here = &work->views[CBGEN_HOST], *there = &work->views[CBGEN_DEVICE];
+  enum cb_status s = cb_matrix_read(&work->csr, name, NULL, &work->diag);
+  if (!s) s = bench_put_matrix(there, work->arrays, work->device, csr, &work->diag);
+  if (!s) s = bench_put(work->device, &work->copy, NULL, value_bytes(work), &work->diag);
+  *here = *there;
+  here->row_ptr = csr->row_ptr;
+  here->col_idx = csr->col_idx;
+  here->values = csr->values;
+  here->memory = CBGEN_HOST;
   return s ? s : make_vectors(work);
 }
 

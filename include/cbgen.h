@@ -108,7 +108,8 @@ CBGEN_API void cbgen_trim(void);
  *   "embed"       for cbgen_generate: "auto" (standard: data up to 1 MiB stands in the text), "always", "never"
  *   "device"      number of a GPU; "current" (standard): see above. Takes effect before the GPU is first needed
  *   "threads"     of OpenMP, that analysis and packing take on the calling thread's behalf: "auto" (standard: as the
- *                 application has set it, omp_get_max_threads()), or a number. Results do not depend on it
+ *                 application has set it, omp_get_max_threads(), within a container's quota), or a number; fewer where
+ *                 there is little to do. Results do not depend on it
  *   "memory-limit" bytes of device memory ("512M", "4G") that the context and its operators may have together; "none":
  *                 as many as there are (standard). What would take more fails with CBGEN_ERROR_MEMORY. Kernels' code
  *                 and what CUDA takes for itself do not count

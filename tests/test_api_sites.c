@@ -380,9 +380,9 @@ static void see_threads(void *user, const char *line) {
   if (!strncmp(line, "plan: ", 6)) threads_seen = omp_get_max_threads();
 }
 
-static int threads_of(const char *setting) {
+static int threads_of(const char *setting, int on_device) {
   /* large enough to be shared out */
-  struct sample sample = sample_of("random,rows=20000,cols=20000,per_row=8", (struct form){0});
+  struct sample sample = sample_of("random,rows=20000,cols=20000,per_row=30", (struct form){.on_device = on_device});
   cbgen_context *context = new_context("");
   cbgen_operator *op;
   threads_seen = 0;
@@ -401,10 +401,11 @@ static void threads_are_those_that_were_asked_for(void **state) {
   (void)state;
   const int before = omp_get_max_threads();
   omp_set_num_threads(2);
-  assert_int_equal(threads_of(NULL), 2);
-  assert_int_equal(threads_of("auto"), 2);
-  assert_int_equal(threads_of("1"), 1);
-  assert_int_equal(threads_of("3"), 3);
+  assert_int_equal(threads_of(NULL, 0), 2);
+  assert_int_equal(threads_of("auto", 0), 2);
+  assert_int_equal(threads_of("auto", 1), 1); /* its columns stay there */
+  assert_int_equal(threads_of("1", 0), 1);
+  assert_int_equal(threads_of("3", 0), 3);
   assert_int_equal(omp_get_max_threads(), 2);
   omp_set_num_threads(before);
   cbgen_context *context = new_context("");

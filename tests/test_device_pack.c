@@ -80,7 +80,8 @@ static void widen_starts(const struct cb_device *device, struct cb_survey *surve
   int64_t *starts = malloc(bytes);
   assert_non_null(starts);
   for (int64_t row = 0; row <= csr->rows; row++) starts[row] = cb_csr_row(csr, row);
-  cb_device_free(device, survey->starts);
+  if (!survey->shares_starts) cb_device_free(device, survey->starts);
+  survey->shares_starts = 0;
   assert_ok(cb_device_alloc(device, &survey->starts, bytes, "row pointers", &diag));
   assert_ok(cb_device_upload(device, survey->starts, starts, bytes, "row pointers", &diag));
   survey->wide = 1;

@@ -181,6 +181,28 @@ static int regions_of(const char *shape) {
   return begun;
 }
 
+/* One for so much work, no more than regions take, and no more than there are processors, unless a number is asked
+ * for. */
+static void threads_go_by_the_work(void **state) {
+  (void)state;
+  omp_set_num_threads(3);
+  const int granted = cb_threads_worth(INT64_MAX, 0); /* of a machine with few */
+  assert_in_range(granted, 1, 3);
+  for (int worth = 0; worth < 6; worth++)
+    assert_int_equal(cb_threads_worth((int64_t)worth * CB_THREADS_WORTH, 3), worth < 1 ? 1 : worth > 3 ? 3 : worth);
+  assert_int_equal(cb_threads_worth(2 * CB_THREADS_WORTH - 1, 3), 1);
+  omp_set_num_threads(1);
+  assert_int_equal(cb_threads_worth(INT64_MAX, 3), 1);
+  static const struct {
+    const char *text;
+    int processors;
+  } files[] = {{"max 100000\n", 0}, {"200000 100000\n", 2}, {"150000 100000\n", 2}, {"50000 100000\n", 1},
+               {"1 100000", 1},     {"", 0},                {"100000", 0},          {"0 100000", 0},
+               {"100000 0", 0},     {"-1 100000", 0},       {"9223372036854775807 1", INT32_MAX}};
+  for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+    assert_int_equal(cb_processors_granted(files[i].text), files[i].processors);
+}
+
 /* Not even to see to their numerics. */
 static void little_work_wakes_no_thread(void **state) {
   (void)state;
@@ -188,7 +210,7 @@ static void little_work_wakes_no_thread(void **state) {
   assert_int_equal(regions_of("random,rows=300,cols=300,per_row=20"), 0);
   assert_int_equal(omp_get_max_threads(), 3);
 #ifndef __clang__
-  assert_true(regions_of("random,rows=1000,cols=1000,per_row=140") > 0);
+  assert_true(regions_of("random,rows=1000,cols=1000,per_row=280") > 0);
 #endif
   omp_set_num_threads(1);
 }
@@ -210,6 +232,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_child_works_on_where_the_parents_threads_are_missing),
       cmocka_unit_test(what_the_parent_has_on_a_gpu_is_refused_in_the_child),
+      cmocka_unit_test(threads_go_by_the_work),
       cmocka_unit_test(little_work_wakes_no_thread),
   };
   return cmocka_run_group_tests_name("fork", tests, set_up, tear_down);

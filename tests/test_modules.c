@@ -262,6 +262,29 @@ static void operators_share_a_familys_module(void **state) {
   sample_release(&other);
 }
 
+/* What each call costs is a microsecond or ten of a first product: none comes in unseen. Of a matrix on the device,
+ * where another one was compiled before and has gone. */
+static void few_calls_make_an_operator(void **state) {
+  enum { CALLS = 38, LAUNCHES = 5, WAITS = 4, UPLOADS = 3, ALLOCATIONS = 1 };
+  (void)state;
+  struct sample one = sample_of(ONE, (struct form){.on_device = 1}),
+                other = sample_of(OTHER, (struct form){.on_device = 1});
+  cbgen_context *context = new_context("pack=device");
+  cbgen_operator_free(compile(context, &other));
+  const struct fake_control before = *fake;
+  cbgen_operator *op = compile(context, &one);
+  assert_in_range(fake->calls - before.calls, 1, CALLS);
+  assert_in_range(fake->launches - before.launches, 1, LAUNCHES);
+  assert_in_range(fake->waits - before.waits, 1, WAITS);
+  assert_in_range(fake->copies_to_device - before.copies_to_device, 1, UPLOADS);
+  assert_in_range(fake->allocations - before.allocations, 0, ALLOCATIONS);
+  check_product(op, &one.csr);
+  cbgen_operator_free(op);
+  cbgen_context_destroy(context);
+  sample_release(&one);
+  sample_release(&other);
+}
+
 /* ---- operators of many threads in one CUDA context, of which one gives back what is kept there */
 
 enum { MATRICES = 4, WORKERS = 3, LIVES = 60, MOST_ROWS = 50 };
@@ -426,6 +449,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(the_most_shared_memory_counts, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(threads_take_and_give_back, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(operators_share_a_familys_module, open_fake, check_fake),
+      cmocka_unit_test_setup_teardown(few_calls_make_an_operator, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(operators_come_and_go_while_what_is_kept_is_given_back, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(a_child_leaves_them_alone, open_fake, check_fake),
   };

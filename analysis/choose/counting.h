@@ -50,6 +50,11 @@ static inline uint32_t cb_tally_add(struct cb_tally *tally, uint32_t key) {
   return ++cb_tally_find(tally, key)->count;
 }
 
+/* The matrix with its columns, if these are here. */
+static inline const struct cb_csr *cb_choice_here(const struct cb_csr *csr) {
+  return csr->remote && csr->remote->near ? csr->remote->near : csr;
+}
+
 /* The rows first … end - 1 of number `i` of the groups that are looked at, of `size` rows each. */
 struct cb_choice_rows {
   int64_t first, end;
@@ -95,10 +100,16 @@ static inline struct cb_choice_row cb_choice_row(const struct cb_choice_sample *
   return (struct cb_choice_row){begin, length > CB_CHOICE_LONG ? begin : begin + length, length};
 }
 
+/* Rows of a group but its first, that are no multiples of each size. */
+static inline void cb_choice_add_aligned(int64_t aligned[CB_CHOICE_ALIKE + 1], int64_t first, int64_t rows) {
+  const int64_t last = first + rows - 1;
+  for (int64_t size = 2; size <= CB_CHOICE_ALIKE; size++) aligned[size] += rows - 1 - (last / size - first / size);
+}
+
 /* groups.c: all that is counted group by group, and wide group by wide group. 0: no memory. */
 int cb_choice_count_groups(struct cb_choice_profile *profile, const struct cb_choice_sample *sample);
 int cb_choice_count_wide(struct cb_choice_profile *profile, const struct cb_choice_sample *sample);
-/* repeats.c: diagonals; `unknowns` and patterns, which need `alike`. 0: no memory. */
+/* repeats.c: diagonals; `unknowns` and patterns. Neither needs what is counted of groups. 0: no memory. */
 int cb_choice_count_diagonals(struct cb_choice_profile *profile, const struct cb_choice_sample *sample);
 int cb_choice_count_patterns(struct cb_choice_profile *profile, const struct cb_choice_sample *sample);
 /* frequencies.c: chunks. CB_ERR_MEMORY, and what bringing columns fails with. */

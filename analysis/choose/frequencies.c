@@ -72,20 +72,45 @@ static enum cb_status bring_columns(struct list *list, const struct cb_choice_pr
   return s;
 }
 
-static void add_column(struct cb_choice_profile *profile, int64_t count) {
+/* Columns that occur as often. */
+static void add_columns(struct cb_choice_profile *profile, int64_t count, int64_t columns) {
   const int bin = cb_choice_bin(cb_proportion(count, profile->nnz, profile->chunk_nonzeros));
-  profile->columns++;
-  profile->in_columns += count;
-  profile->with_count[bin]++;
-  profile->in_count[bin] += count;
+  profile->columns += columns;
+  profile->in_columns += columns * count;
+  profile->with_count[bin] += columns;
+  profile->in_count[bin] += columns * count;
+}
+
+/* Small counts, of which there are many, are counted themselves. */
+enum { SMALL = 64 };
+struct small {
+  int64_t columns[SMALL];
+};
+
+static void add_column(struct cb_choice_profile *profile, struct small *small, int64_t count) {
+  if (count < SMALL) small->columns[count]++;
+  else add_columns(profile, count, 1);
+}
+
+static void add_small(struct cb_choice_profile *profile, const struct small *small) {
+  for (int count = 1; count < SMALL; count++)
+    if (small->columns[count]) add_columns(profile, count, small->columns[count]);
+}
+
+/* `counts` of all columns. */
+static void add_chosen(struct cb_choice_profile *profile, const uint32_t *counts) {
+  struct small small = {{0}};
+  for (int64_t column = 0; column < profile->cols; column++)
+    if (counts[column] && cb_choice_has_column(profile->column_share, (int32_t)column))
+      add_column(profile, &small, counts[column]);
+  add_small(profile, &small);
 }
 
 /* By a counter for each column. 0: no memory. */
 static int count_by_column(struct cb_choice_profile *profile, const struct list *list) {
   uint32_t *counts = cb_calloc((size_t)profile->cols, sizeof *counts);
   for (int64_t i = 0; counts && i < list->count; i++) counts[list->columns[i]]++;
-  for (int64_t column = 0; counts && column < profile->cols; column++)
-    if (counts[column]) add_column(profile, counts[column]);
+  if (counts) add_chosen(profile, counts);
   cb_free(counts);
   return counts != NULL;
 }
@@ -93,11 +118,26 @@ static int count_by_column(struct cb_choice_profile *profile, const struct list 
 /* By a table, where the matrix has many more columns than the list. 0: no memory. */
 static int count_by_table(struct cb_choice_profile *profile, const struct list *list) {
   struct cb_tally tally = {0};
+  struct small small = {{0}};
   if (!cb_tally_open(&tally, list->count)) return 0;
   for (int64_t i = 0; i < list->count; i++) cb_tally_add(&tally, (uint32_t)list->columns[i]);
   for (uint32_t place = 0; place <= tally.mask; place++)
-    if (tally.at[place].round == tally.round) add_column(profile, (int64_t)tally.at[place].count);
+    if (tally.at[place].round == tally.round) add_column(profile, &small, (int64_t)tally.at[place].count);
+  add_small(profile, &small);
   cb_tally_close(&tally);
+  return 1;
+}
+
+/* Few columns that are here: all are counted, and those that are not chosen do not count. 0: no memory. */
+static int count_here(struct cb_choice_profile *profile, const struct cb_csr *csr) {
+  uint32_t *counts = cb_calloc((size_t)profile->cols, sizeof *counts);
+  if (!counts) return 0;
+  for (int64_t i = 0; i < profile->chunks; i++) {
+    const int64_t chunk = chunk_at(profile, i), end = chunk_end(csr, chunk);
+    for (int64_t k = chunk * CB_CHOICE_CHUNK; k < end; k++) counts[csr->col_idx[k]]++;
+  }
+  add_chosen(profile, counts);
+  cb_free(counts);
   return 1;
 }
 
@@ -116,14 +156,18 @@ static void choose_chunks(struct cb_choice_profile *profile) {
 enum cb_status cb_choice_count_columns(struct cb_choice_profile *profile, const struct cb_csr *csr,
                                        struct cb_diag *diag) {
   enum { FEW = 4 }; /* columns for each that is listed */
+  const struct cb_csr *here = cb_choice_here(csr);
   struct list list = {0};
   enum cb_status s = CB_OK;
   int good = 1;
   choose_chunks(profile);
-  if (csr->remote) s = bring_columns(&list, profile, csr, diag);
-  else good = list_columns(&list, profile, csr);
+  const int is_little =
+      !here->remote && profile->chunks <= CB_CHOICE_CHUNKS && profile->cols <= profile->chunk_nonzeros;
+  if (is_little) good = count_here(profile, here);
+  else if (here->remote) s = bring_columns(&list, profile, csr, diag);
+  else good = list_columns(&list, profile, here);
   const int few = profile->cols <= FEW * list.count;
-  if (good && !s) good = few ? count_by_column(profile, &list) : count_by_table(profile, &list);
+  if (good && !s && !is_little) good = few ? count_by_column(profile, &list) : count_by_table(profile, &list);
   cb_free(list.columns);
   return good || s ? s : cb_fail_memory(diag, "a profile", (uint64_t)list.count * sizeof(struct cb_tallied));
 }

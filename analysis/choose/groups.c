@@ -135,13 +135,6 @@ static void add_below(struct group *group, int64_t i, struct below found) {
   for (int size = 2; size <= CB_CHOICE_ALIKE; size++) group->sums->alike[size] += (group->first + i + 1) % size != 0;
 }
 
-/* Rows of the group but its first, and of these the multiples of each size. */
-static void count_aligned(struct group *group) {
-  const int64_t last = group->first + group->rows - 1;
-  for (int size = 2; size <= CB_CHOICE_ALIKE; size++)
-    group->sums->aligned[size] += group->rows - 1 - (last / size - group->first / size);
-}
-
 /* Columns that are so few for each nonzero are as quickly gone over as nonzeros. */
 enum { DENSE = 64, LEAST_DENSE = 1 << 14 };
 static int64_t most_dense(int64_t nonzeros) { return DENSE * nonzeros + LEAST_DENSE; }
@@ -173,7 +166,7 @@ static void count_neighbours(struct group *group) {
   for (int64_t i = 0; i < group->rows; i++) count_along_row(group, i);
   if (group->is_dense) count_below(group);
   for (int64_t i = 0; i + 1 < group->rows && !group->is_dense; i++) add_below(group, i, compare_below(group, i));
-  count_aligned(group);
+  cb_choice_add_aligned(group->sums->aligned, group->first, group->rows);
   group->sums->across += group->across;
   group->sums->down += group->down;
 }
@@ -560,23 +553,29 @@ static void count_wide_row(struct cb_choice_profile *profile, const int32_t *col
   }
 }
 
-/* The same by a bit for each sector of eights, of a wide group whose columns are not far apart. */
+/* Of eight bytes that are 0 or 1: how many are 1, and how many pairs have one. */
+static void add_marks(struct cb_choice_profile *profile, uint64_t marks) {
+  const uint64_t pairs = (marks | marks >> 8) & 0x00ff00ff00ff00ff;
+  profile->wide_sectors[0] += (int64_t)(marks * 0x0101010101010101 >> 56);
+  profile->wide_sectors[1] += (int64_t)(pairs * 0x0001000100010001 >> 48);
+}
+
+/* The same by a byte for each sector of eights, of a wide group whose columns are not far apart: nothing is read of
+ * what was just written. */
 static void count_wide_densely(struct cb_choice_profile *profile, const struct cb_choice_sample *sample, int64_t part,
-                               struct cb_choice_rows rows, struct cb_ends ends, uint64_t *bits) {
-  const int64_t least = ends.first >> 8 << 6, words = ((ends.last >> 2) - least) / 64 + 1;
-  memset(bits, 0, (size_t)words * sizeof *bits);
+                               struct cb_choice_rows rows, struct cb_ends ends, unsigned char *marks) {
+  const int64_t least = ends.first >> 5 << 3, eights = ((ends.last >> 2) - least) / 8 + 1;
+  memset(marks, 0, (size_t)eights * 8);
   for (int64_t i = rows.first; i < rows.end; i++) {
     const struct cb_choice_row row = cb_choice_row(sample, part, i);
+    const int32_t *const columns = sample->columns;
     profile->in_wide += row.end - row.begin;
-    for (int64_t k = row.begin; k < row.end; k++) {
-      const int64_t sector = (sample->columns[k] >> 2) - least;
-      bits[sector >> 6] |= UINT64_C(1) << (sector & 63);
-    }
+    for (int64_t k = row.begin; k < row.end; k++) marks[(columns[k] >> 2) - least] = 1;
   }
-  for (int64_t w = 0; w < words; w++) {
-    if (!bits[w]) continue;
-    profile->wide_sectors[0] += ones_in(bits[w]);
-    profile->wide_sectors[1] += fields_with(bits[w], 2);
+  for (int64_t i = 0; i < eights; i++) {
+    uint64_t of_eight;
+    memcpy(&of_eight, marks + 8 * i, sizeof of_eight);
+    if (of_eight) add_marks(profile, of_eight);
   }
 }
 
@@ -597,14 +596,14 @@ int cb_choice_count_wide(struct cb_choice_profile *profile, const struct cb_choi
   int64_t most = 0;
   for (int64_t i = 0; i < profile->wide_groups; i++)
     most = cb_larger(most, nonzeros_of(sample, profile->groups + i, cb_choice_wide(profile, i)));
-  uint64_t *bits = cb_alloc((size_t)most_dense(most) / 256 + 2, sizeof *bits);
-  int good = bits != NULL;
+  unsigned char *marks = cb_alloc((size_t)most_dense(most) / 4 + 16, 1);
+  int good = marks != NULL;
   for (int64_t i = 0; i < profile->wide_groups && good; i++) {
     const struct cb_choice_rows rows = cb_choice_wide(profile, i);
     const int64_t part = profile->groups + i, nonzeros = nonzeros_of(sample, part, rows);
     const struct cb_ends ends = ends_of(sample, part, rows);
     if (ends.last >= ends.first && ends.last - ends.first < most_dense(nonzeros)) {
-      count_wide_densely(profile, sample, part, rows, ends, bits);
+      count_wide_densely(profile, sample, part, rows, ends, marks);
       continue;
     }
     if (!eights.at) good = cb_tally_open(&eights, most) && cb_tally_open(&fours, most);
@@ -616,6 +615,6 @@ int cb_choice_count_wide(struct cb_choice_profile *profile, const struct cb_choi
   }
   cb_tally_close(&eights);
   cb_tally_close(&fours);
-  cb_free(bits);
+  cb_free(marks);
   return good;
 }

@@ -8,27 +8,54 @@
 
 enum { PARALLEL_ROWS = 1 << 18, BLOCK = 4096 /* rows, a multiple of CB_CHOICE_GROUP */ };
 
-/* What rows first … end - 1 add, first being a multiple of CB_CHOICE_GROUP. */
+/* Rows by their length, of which most are short: those of even numbers and of odd ones, so that no sum waits for the
+ * one of the row before. */
+enum { SHORT = 64 };
+struct by_length {
+  int32_t rows[2][SHORT];
+};
+
+static void add_lengths(struct cb_choice_lengths *sums, int64_t length, int64_t rows) {
+  const int bin = cb_choice_bin(length);
+  sums->with_length[bin] += rows;
+  sums->in_length[bin] += rows * length;
+}
+
+static void add_short(struct cb_choice_lengths *sums, const struct by_length *by) {
+  for (int length = 0; length < SHORT; length++) add_lengths(sums, length, by->rows[0][length] + by->rows[1][length]);
+}
+
+/* Lengths of a group; of rows that are no more, 0. */
+static void take_group(struct cb_choice_lengths *sums, struct by_length *by, int32_t longest[CB_CHOICE_GROUP],
+                       const struct cb_csr *csr, int64_t group, int64_t rows) {
+  int64_t begin = cb_csr_row(csr, group);
+  for (int64_t i = 0; i < rows; i++) {
+    const int64_t next = cb_csr_row(csr, group + i + 1), length = next - begin;
+    longest[i] = (int32_t)length;
+    begin = next;
+    if (length < SHORT) by->rows[i % 2][length]++;
+    else add_lengths(sums, length, 1);
+  }
+  for (int64_t i = rows; i < CB_CHOICE_GROUP; i++) longest[i] = 0;
+}
+
+/* What rows first … end - 1 add, first being a multiple of CB_CHOICE_GROUP, and no more than 2^31 of them. */
 static void count_rows(struct cb_choice_lengths *sums, const struct cb_csr *csr, int64_t first, int64_t end) {
+  struct by_length by = {{{0}}};
   for (int64_t group = first; group < end; group += CB_CHOICE_GROUP) {
-    int64_t longest[CB_CHOICE_GROUP] = {0};
-    const int64_t rows = cb_smaller(CB_CHOICE_GROUP, end - group);
-    int64_t begin = cb_csr_row(csr, group);
-    for (int64_t i = 0; i < rows; i++) {
-      const int64_t next = cb_csr_row(csr, group + i + 1), length = next - begin;
-      const int bin = cb_choice_bin(length);
-      sums->with_length[bin]++;
-      sums->in_length[bin] += length;
-      longest[i] = length;
-      begin = next;
+    int32_t longest[CB_CHOICE_GROUP];
+    take_group(sums, &by, longest, csr, group, cb_smaller(CB_CHOICE_GROUP, end - group));
+    for (int step = CB_CHOICE_STEPS - 1; step >= 0; step--) { /* halves its number: pairs become one */
+      const int pairs = CB_CHOICE_GROUP >> (CB_CHOICE_STEPS - 1 - step);
+      int64_t sum = 0;
+      for (int i = 0; i < pairs && step < CB_CHOICE_STEPS - 1; i++)
+        longest[i] = longest[2 * i] < longest[2 * i + 1] ? longest[2 * i + 1] : longest[2 * i];
+      for (int i = 0; i < pairs; i++) sum += longest[i];
+      sums->in_step[step] += sum;
     }
-    for (int step = CB_CHOICE_STEPS - 1; step >= 0; step--) /* halves its number: pairs become one */
-      for (int64_t i = 0; i < CB_CHOICE_GROUP >> (CB_CHOICE_STEPS - 1 - step); i++) {
-        if (step < CB_CHOICE_STEPS - 1) longest[i] = cb_larger(longest[2 * i], longest[2 * i + 1]);
-        sums->in_step[step] += longest[i];
-      }
     sums->longest = cb_larger(sums->longest, longest[0]);
   }
+  add_short(sums, &by);
 }
 
 static void add_rows(struct cb_choice_lengths *sums, const struct cb_choice_lengths *more) {
@@ -118,10 +145,13 @@ enum cb_status cb_choice_profile(struct cb_choice_profile *profile, const struct
   else cb_choice_count_lengths(&profile->lengths, csr);
   if (s) return s;
   s = cb_choice_sample_open(&sample, profile, csr, diag);
-  if (!s) begun = begin_groups(profile, remote, count_sampled(profile, &sample));
-  if (!s) s = cb_choice_count_columns(profile, csr, diag); /* while kernels count */
+  const int64_t most = s ? 0 : count_sampled(profile, &sample);
+  const int waits = cb_choice_here(csr)->remote != NULL; /* columns that are brought would come behind groups */
+  if (!s && waits) s = cb_choice_count_columns(profile, csr, diag);
+  if (!s) begun = begin_groups(profile, remote, most);
+  if (!s && !waits) s = cb_choice_count_columns(profile, csr, diag); /* while kernels count, as all that follows */
   if (!s && !(cb_choice_count_wide(profile, &sample) && cb_choice_count_diagonals(profile, &sample) &&
-              count_groups(profile, &sample, begun) && cb_choice_count_patterns(profile, &sample)))
+              cb_choice_count_patterns(profile, &sample) && count_groups(profile, &sample, begun)))
     s = cb_fail_memory(diag, "a profile", CB_CHOICE_SAMPLE_MOST * sizeof(struct cb_tallied));
   cb_choice_sample_close(&sample);
   return s;

@@ -6,9 +6,9 @@
 
 #include <stdlib.h>
 
-enum { RANGES = 1 << 13, MOST_OFFSETS = 1024, NONE = -1 };
+enum { RANGES = 1 << 15, MOST_OFFSETS = 1024, NONE = -1 };
 
-/* ---- diagonals: first whole ranges of them, then each one of ranges that are full enough */
+/* ---- diagonals: each one; of many first whole ranges of them, then each one of ranges that are full enough */
 
 struct diagonal {
   int64_t key, count, places; /* key: offset + rows - 1 */
@@ -22,20 +22,23 @@ struct diagonals {
   int64_t ranges; /* RANGES at most */
   int32_t *range; /* sums, then numbers of ranges that are full enough, or NONE */
   int64_t numbers;
-  uint32_t *counts;  /* by key within numbered ranges; NULL while ranges are counted */
+  int32_t *counts;   /* by key within numbered ranges; NULL while ranges are counted */
   int64_t *row_sums; /* rows in groups before each; groups + 1 */
 };
 
+/* Of what the counters might lie over, nothing is read in the loops. */
 static void count_offsets(const struct diagonals *diagonals, int64_t part, int64_t row) {
   const struct cb_choice_row found = cb_choice_row(diagonals->sample, part, row);
+  const int32_t *at = diagonals->sample->columns + found.begin, *const end = diagonals->sample->columns + found.end;
   const int64_t shift = diagonals->profile->rows - 1 - row, within = (INT64_C(1) << diagonals->log2) - 1;
-  for (int64_t k = found.begin; k < found.end; k++) {
-    const int64_t key = diagonals->sample->columns[k] + shift;
-    int32_t *range = &diagonals->range[key >> diagonals->log2];
-    if (!diagonals->counts)
-      ++*range;
-    else if (*range != NONE)
-      diagonals->counts[((int64_t)*range << diagonals->log2) + (key & within)]++;
+  const int log2 = diagonals->log2;
+  int32_t *const ranges = diagonals->range;
+  int32_t *const counts = diagonals->counts;
+  if (!counts)
+    for (; at < end; at++) ranges[(*at + shift) >> log2]++;
+  for (; at < end; at++) {
+    const int64_t key = *at + shift, range = ranges[key >> log2];
+    if (range != NONE) counts[(range << log2) + (key & within)]++;
   }
 }
 
@@ -75,22 +78,40 @@ static int compare(const void *a, const void *b) {
   return one->key < other->key ? -1 : one->key > other->key;
 }
 
-/* Populated diagonals of a numbered range go behind the `count` that are listed; returns how many are then. */
-static int64_t list_range(const struct diagonals *diagonals, int64_t range, struct diagonal *list, int64_t count) {
-  const int64_t first = range << diagonals->log2, width = INT64_C(1) << diagonals->log2;
-  const uint32_t *counts = diagonals->counts + ((int64_t)diagonals->range[range] << diagonals->log2);
-  for (int64_t i = 0; i < width && first + i < diagonals->keys; i++) {
-    if (counts[i] < diagonals->least) continue;
+enum { AT_ONCE = 16 }; /* counts that are compared together */
+static int any_of(const int32_t *counts, int32_t least) {
+  int any = 0;
+  for (int i = 0; i < AT_ONCE; i++) any |= counts[i] >= least;
+  return any;
+}
+
+/* Populated diagonals of `width` keys from `first` on, of which `counts` are the nonzeros, go behind the `count` that
+ * are listed; returns how many are then. */
+static int64_t list_keys(const struct diagonals *diagonals, int64_t first, int64_t width, const int32_t *counts,
+                         struct diagonal *list, int64_t count) {
+  const int32_t least = (int32_t)diagonals->least;
+  for (int64_t i = 0; i < width; i++) {
+    if (i % AT_ONCE == 0 && i + AT_ONCE <= width && !any_of(counts + i, least)) i += AT_ONCE;
+    if (i >= width || counts[i] < least) continue;
     const struct diagonal one = {first + i, counts[i], places_of(diagonals, first + i)};
     if (one.count * 2 >= one.places && one.places * 2 >= diagonals->profile->sampled_rows) list[count++] = one;
   }
   return count;
 }
 
-static void sum_diagonals(struct cb_choice_profile *profile, const struct diagonals *diagonals, struct diagonal *list) {
+static int64_t list_ranges(const struct diagonals *diagonals, struct diagonal *list) {
+  const int64_t width = INT64_C(1) << diagonals->log2;
   int64_t count = 0;
-  for (int64_t range = 0; range < diagonals->ranges; range++)
-    if (diagonals->range[range] != NONE) count = list_range(diagonals, range, list, count);
+  for (int64_t range = 0; range < diagonals->ranges; range++) {
+    const int64_t first = range << diagonals->log2;
+    if (diagonals->range[range] == NONE) continue;
+    count = list_keys(diagonals, first, cb_smaller(width, diagonals->keys - first),
+                      diagonals->counts + ((int64_t)diagonals->range[range] << diagonals->log2), list, count);
+  }
+  return count;
+}
+
+static void sum_diagonals(struct cb_choice_profile *profile, struct diagonal *list, int64_t count) {
   qsort(list, (size_t)count, sizeof *list, compare);
   profile->diagonals = cb_smaller(count, CB_CHOICE_DIAGONALS);
   for (int64_t i = 0; i < profile->diagonals; i++) {
@@ -99,21 +120,23 @@ static void sum_diagonals(struct cb_choice_profile *profile, const struct diagon
   }
 }
 
-/* A range that has a quarter of the sampled rows' number of nonzeros may have a populated diagonal. Where a range is
- * one diagonal, that is counted with this. 0: no memory. */
+/* A range that has a quarter of the sampled rows' number of nonzeros may have a populated diagonal. 0: no memory. */
 static int number_ranges(struct diagonals *diagonals) {
   int32_t number = 0;
   for (int64_t range = 0; range < diagonals->ranges; range++)
-    diagonals->numbers += diagonals->range[range] >= diagonals->least;
-  uint32_t *counts = cb_calloc((size_t)diagonals->numbers << diagonals->log2, sizeof *counts);
-  for (int64_t range = 0; range < diagonals->ranges && counts; range++) {
-    const int32_t nonzeros = diagonals->range[range];
-    const int numbered = nonzeros >= diagonals->least;
-    if (numbered && !diagonals->log2) counts[number] = (uint32_t)nonzeros;
-    diagonals->range[range] = numbered ? number++ : NONE;
-  }
-  diagonals->counts = counts;
-  return counts != NULL;
+    diagonals->range[range] = diagonals->range[range] >= diagonals->least ? number++ : NONE;
+  diagonals->numbers = number;
+  diagonals->counts = cb_calloc((size_t)number << diagonals->log2, sizeof *diagonals->counts);
+  return diagonals->counts != NULL;
+}
+
+/* Lists populated diagonals. -1: no memory. */
+static int64_t find_diagonals(struct diagonals *diagonals, struct diagonal *list) {
+  count_all_offsets(diagonals);
+  if (!diagonals->log2) return list_keys(diagonals, 0, diagonals->keys, diagonals->range, list, 0);
+  if (!number_ranges(diagonals)) return -1;
+  if (diagonals->numbers) count_all_offsets(diagonals);
+  return list_ranges(diagonals, list);
 }
 
 int cb_choice_count_diagonals(struct cb_choice_profile *profile, const struct cb_choice_sample *sample) {
@@ -131,12 +154,9 @@ int cb_choice_count_diagonals(struct cb_choice_profile *profile, const struct cb
       const struct cb_choice_rows rows = cb_choice_group(profile, i);
       diagonals.row_sums[i + 1] = diagonals.row_sums[i] + rows.end - rows.first;
     }
-    count_all_offsets(&diagonals);
-    good = number_ranges(&diagonals);
-  }
-  if (good && diagonals.numbers) {
-    if (diagonals.log2) count_all_offsets(&diagonals);
-    sum_diagonals(profile, &diagonals, list);
+    const int64_t count = find_diagonals(&diagonals, list);
+    good = count >= 0;
+    if (good) sum_diagonals(profile, list, count);
   }
   cb_free(diagonals.range);
   cb_free(diagonals.row_sums);
@@ -147,17 +167,12 @@ int cb_choice_count_diagonals(struct cb_choice_profile *profile, const struct cb
 
 /* ---- patterns */
 
-static int64_t choose_unknowns(const struct cb_choice_profile *profile) {
-  for (int64_t size = CB_CHOICE_ALIKE; size > 1; size--)
-    if (profile->aligned[size] && profile->alike[size] * 100 >= profile->aligned[size] * 95) return size;
-  return 1;
-}
-
 /* A block row that has a pattern. */
 struct block_row {
   struct cb_choice_row row; /* its first */
   int64_t number;
-  uint32_t hash;
+  uint32_t pattern; /* its place in `uses` */
+  int is_first;     /* that has this one */
 };
 
 struct patterns {
@@ -175,6 +190,32 @@ static int rows_are_alike(const int32_t *columns, struct cb_choice_row row, stru
   return 1;
 }
 
+/* What groups are asked as well, whose counts may still be on their way. */
+struct alike {
+  int64_t alike[CB_CHOICE_ALIKE + 1], aligned[CB_CHOICE_ALIKE + 1];
+};
+
+static void count_alike(struct alike *sums, const struct patterns *patterns, int64_t part) {
+  const struct cb_choice_rows rows = cb_choice_group(patterns->profile, part);
+  const struct cb_choice_sample *sample = patterns->sample;
+  struct cb_choice_row before = cb_choice_row(sample, part, rows.first);
+  cb_choice_add_aligned(sums->aligned, rows.first, rows.end - rows.first);
+  for (int64_t row = rows.first + 1; row < rows.end; row++) {
+    const struct cb_choice_row own = cb_choice_row(sample, part, row);
+    const int is_alike = rows_are_alike(sample->columns, before, own);
+    for (int64_t size = 2; is_alike && size <= CB_CHOICE_ALIKE; size++) sums->alike[size] += row % size != 0;
+    before = own;
+  }
+}
+
+static int64_t choose_unknowns(const struct patterns *patterns) {
+  struct alike sums = {{0}, {0}};
+  for (int64_t i = 0; i < patterns->profile->groups; i++) count_alike(&sums, patterns, i);
+  for (int64_t size = CB_CHOICE_ALIKE; size > 1; size--)
+    if (sums.aligned[size] && sums.alike[size] * 100 >= sums.aligned[size] * 95) return size;
+  return 1;
+}
+
 static int is_made_of_blocks(const int32_t *columns, struct cb_choice_row row, int64_t size) {
   if ((row.end - row.begin) % size) return 0;
   for (int64_t k = row.begin; k < row.end; k += size)
@@ -187,13 +228,14 @@ static uint32_t offset_of(const int32_t *columns, int64_t k, int64_t size, int64
   return (uint32_t)((size == 1 ? column : column / (uint32_t)size) - number) & 0x7fffffffu;
 }
 
-/* Of the pattern: 31 bits, so that different ones hardly ever meet in a sample. */
+/* Of the pattern: 31 bits, so that different ones hardly ever meet in a sample. Offsets are the coefficients of a
+ * polynomial, whose powers alone wait for one another. */
 static uint32_t hash_of(const int32_t *columns, struct cb_choice_row row, int64_t size, int64_t number) {
-  uint64_t hash = (uint64_t)(row.end - row.begin) << 32;
-  for (int64_t k = row.begin; k < row.end; k += size) {
-    hash = (hash ^ offset_of(columns, k, size, number)) * 0x9e3779b97f4a7c15u;
-    hash ^= hash >> 32;
-  }
+  const uint64_t factor = 0x9e3779b97f4a7c15u;
+  uint64_t hash = (uint64_t)(row.end - row.begin), power = factor;
+  for (int64_t k = row.begin; k < row.end; k += size, power *= factor)
+    hash += (uint64_t)(offset_of(columns, k, size, number) + 1) * power;
+  hash = (hash ^ hash >> 32) * factor;
   return (uint32_t)(hash >> 33);
 }
 
@@ -208,26 +250,28 @@ static void list_group(struct patterns *patterns, int64_t part) {
     for (int64_t i = 1; i < size && known; i++)
       known = rows_are_alike(columns, first, cb_choice_row(sample, part, row + i));
     if (!known) continue;
-    const uint32_t hash = hash_of(columns, first, size, row / size);
-    patterns->list[patterns->count++] = (struct block_row){first, row / size, hash};
-    patterns->profile->patterns += cb_tally_add(&patterns->uses, hash) == 1;
+    struct cb_tallied *of = cb_tally_find(&patterns->uses, hash_of(columns, first, size, row / size));
+    const int is_first = ++of->count == 1;
+    patterns->list[patterns->count++] =
+        (struct block_row){first, row / size, (uint32_t)(of - patterns->uses.at), is_first};
+    patterns->profile->patterns += is_first;
   }
 }
 
 static void sort_by_uses(struct patterns *patterns, const struct block_row *listed) {
   struct cb_choice_profile *profile = patterns->profile;
   const struct cb_choice_row row = listed->row;
-  const uint32_t uses = cb_tally_find(&patterns->uses, listed->hash)->count;
+  const uint32_t uses = patterns->uses.at[listed->pattern].count;
   const int64_t nonzeros = (row.end - row.begin) * profile->unknowns;
   *(uses == 1 ? &profile->pattern_once : uses < 8 ? &profile->pattern_few : &profile->pattern_many) += nonzeros;
-  if (uses == 1) return;
+  if (uses == 1 || !listed->is_first) return; /* others of the pattern have the same */
   for (int64_t k = row.begin; k < row.end && patterns->offsets.used < MOST_OFFSETS; k += profile->unknowns)
     cb_tally_add(&patterns->offsets, offset_of(patterns->sample->columns, k, profile->unknowns, listed->number));
 }
 
 int cb_choice_count_patterns(struct cb_choice_profile *profile, const struct cb_choice_sample *sample) {
   struct patterns patterns = {.profile = profile, .sample = sample};
-  profile->unknowns = choose_unknowns(profile);
+  profile->unknowns = choose_unknowns(&patterns);
   patterns.list = cb_alloc((size_t)profile->sampled_rows + 1, sizeof *patterns.list);
   const int good = cb_tally_open(&patterns.uses, profile->sampled_rows) &&
                    cb_tally_open(&patterns.offsets, MOST_OFFSETS) && patterns.list;

@@ -73,7 +73,7 @@ static enum cb_status bring_columns(struct cb_choice_sample *sample, const struc
 
 enum cb_status cb_choice_sample_open(struct cb_choice_sample *sample, const struct cb_choice_profile *profile,
                                      const struct cb_csr *csr, struct cb_diag *diag) {
-  const struct cb_csr *here = csr->remote && csr->remote->near ? csr->remote->near : csr;
+  const struct cb_csr *here = cb_choice_here(csr);
   *sample = (struct cb_choice_sample){.csr = here, .columns = here->col_idx};
   if (!here->remote || !parts_of(profile)) return CB_OK;
   const int64_t rows = sampled_rows(profile), numbers = rows + parts_of(profile);

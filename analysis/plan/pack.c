@@ -159,10 +159,13 @@ enum cb_status cb_assignment_check(const struct cb_plan *plan, const struct cb_a
 
 static void pack_index(const struct cb_array *array, const struct cb_contents *contents, const void *state,
                        unsigned char *to) {
-#pragma omp parallel for schedule(static) if (array->count >= CB_PARALLEL_LEAST)
-  for (int64_t i = 0; i < array->count; i++) {
-    const uint64_t element = cb_contents_element(contents, state, i);
-    switch (array->type) {
+  const int64_t count = array->count;
+  const enum cb_type type = array->type; /* which bytes that are written might be, for all that a compiler knows */
+  const struct cb_contents own = *contents;
+#pragma omp parallel for schedule(static) if (count >= CB_PARALLEL_LEAST)
+  for (int64_t i = 0; i < count; i++) {
+    const uint64_t element = cb_contents_element(&own, state, i);
+    switch (type) {
     case CB_U8: to[i] = (unsigned char)element; break;
     case CB_U16: ((uint16_t *)to)[i] = (uint16_t)element; break;
     case CB_U32: ((uint32_t *)to)[i] = (uint32_t)element; break;

@@ -363,15 +363,29 @@ static enum cb_status run(struct cb_work *work, const cbgen_request *asked, cbge
 /* By this thread: OpenMP's are left as they are, since to wake them takes as long as a quarter of the work. */
 static enum cb_status run_alone(struct cb_work *work, const cbgen_request *request, cbgen_operator **op) {
   CB_STANDARD_NUMERICS;
-  const int threads = cb_threads_begin(1);
-  const enum cb_status s = run(work, request, op);
-  cb_threads_end(threads);
-  return s;
+  return run(work, request, op);
 }
 
 static enum cb_status run_by_all(struct cb_work *work, const cbgen_request *request, cbgen_operator **op) {
   CB_STANDARD_NUMERICS_OF_ALL;
   return run(work, request, op);
+}
+
+/* Of a matrix that stays on the device the host plans by rows, and sees a sample of its nonzeros. */
+static int threads_for(const struct cb_work *work) {
+  enum { OF_ROW = 2, PART = 16, LEAST = 4 }; /* two or three gain less than the last of them may cost */
+  const struct cb_view *view = &work->request.view;
+  const struct cbgen_context *context = work->request.context;
+  const int stays = view->on_device && view->format == CBGEN_CSR && context->pack != CB_PACK_HOST;
+  const int64_t worth = stays ? view->rows * OF_ROW + view->nnz / PART : view->rows + view->nnz;
+  return stays && worth < LEAST * CB_THREADS_WORTH ? 1 : cb_threads_worth(worth, context->threads);
+}
+
+static enum cb_status run_by_few(struct cb_work *work, const cbgen_request *request, cbgen_operator **op) {
+  const int wanted = threads_for(work), threads = cb_threads_begin(wanted);
+  const enum cb_status s = (wanted > 1 ? run_by_all : run_alone)(work, request, op);
+  cb_threads_end(threads);
+  return s;
 }
 
 static cbgen_status compile(cbgen_context *context, const void *matrix, cb_view_taker *take,
@@ -385,8 +399,7 @@ static cbgen_status compile(cbgen_context *context, const void *matrix, cb_view_
   work->request.context = context;
   work->diag = &context->diag;
   enum cb_status s = take(&work->request.view, matrix, work->diag);
-  const int is_little = work->request.view.nnz + work->request.view.rows < CB_THREADS_WORTH;
-  if (!s) s = (is_little ? run_alone : run_by_all)(work, request, op);
+  if (!s) s = run_by_few(work, request, op);
   release(work);
   cb_free(work);
   return (cbgen_status)s;

@@ -389,8 +389,18 @@ enum cb_status cb_device_borrow(const struct cb_device *device, cb_device_ptr *a
                         : cb_device_alloc_plain(device, address, bytes, what, diag);
 }
 
+enum cb_status cb_device_take(const struct cb_device *device, cb_device_ptr *address, size_t bytes, const char *what,
+                              struct cb_diag *diag) {
+  return device->memory ? cb_memory_take(device, address, bytes, what, diag)
+                        : cb_device_alloc_plain(device, address, bytes, what, diag);
+}
+
 void cb_device_give_back(const struct cb_device *device, cb_device_ptr address) {
   if (address && !(device->memory && cb_memory_keep(device, address))) cb_device_free(device, address);
+}
+
+int cb_device_keeps(const struct cb_device *device, cb_device_ptr address) {
+  return address && device->memory && cb_memory_keeps(device, address);
 }
 
 static enum cb_status copy_in(const struct cb_device *device, cb_device_ptr to, const void *from, size_t bytes,

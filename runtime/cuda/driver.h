@@ -283,7 +283,13 @@ void cb_device_free(const struct cb_device *device, cb_device_ptr address); /* 0
  * 40 us. Memory that nothing on the device uses any more may be given back, and freed in any case. */
 enum cb_status cb_device_borrow(const struct cb_device *device, cb_device_ptr *address, size_t bytes, const char *what,
                                 struct cb_diag *diag);
+/* To stay: what others had before only if that is no more than twice as much. The driver takes 0.1 to 0.2 ms for the
+ * first block of a new piece of memory, which it gives up with the last. */
+enum cb_status cb_device_take(const struct cb_device *device, cb_device_ptr *address, size_t bytes, const char *what,
+                              struct cb_diag *diag);
 void cb_device_give_back(const struct cb_device *device, cb_device_ptr address); /* likewise */
+/* Whether it would be kept if it were given back, which only what is not too small or too large is. */
+int cb_device_keeps(const struct cb_device *device, cb_device_ptr address);
 /* The same from the driver, whatever the device's memory is. */
 enum cb_status cb_device_alloc_plain(const struct cb_device *device, cb_device_ptr *address, size_t bytes,
                                      const char *what, struct cb_diag *diag);

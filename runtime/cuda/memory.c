@@ -196,10 +196,11 @@ int cb_memory_release(const struct cb_device *device, cb_device_ptr address) {
 
 /* ---- spares */
 
-enum { LEAST_SPARE = 1 << 19, MOST_SPARE = 1 << 22 }; /* bytes; in between powers of two */
+enum { LEAST_SPARE = 1 << 17, MOST_SPARE = 1 << 22 }; /* bytes */
 
+/* Of what is borrowed: powers of two. */
 static size_t spare_bytes(size_t bytes) {
-  size_t room = LEAST_SPARE;
+  size_t room = 1 << 19;
   while (room < bytes && room < MOST_SPARE) room *= 2;
   return room < bytes ? bytes : room;
 }
@@ -208,19 +209,20 @@ static int may_spare(const struct cb_memory *memory) {
   return !memory->limit && !memory->source.allocate;
 }
 
-/* The smallest that is large enough; -1: none. */
-static int fitting_spare(const struct cb_memory *memory, size_t bytes) {
+/* The smallest that is large enough, of `most` bytes; -1: none. */
+static int fitting_spare(const struct cb_memory *memory, size_t bytes, size_t most) {
   int best = -1;
   for (int i = 0; i < memory->spares_count; i++) {
     const size_t room = memory->spares[i].bytes;
-    if (room >= bytes && (best < 0 || room < memory->spares[best].bytes)) best = i;
+    if (room >= bytes && room <= most && (best < 0 || room < memory->spares[best].bytes)) best = i;
   }
   return best;
 }
 
 /* Whether there was one. */
-static int take_spare(struct cb_memory *memory, const struct cb_device *device, cb_device_ptr *address, size_t bytes) {
-  const int spare = may_spare(memory) ? fitting_spare(memory, bytes) : -1;
+static int take_spare(struct cb_memory *memory, const struct cb_device *device, cb_device_ptr *address, size_t bytes,
+                      size_t most) {
+  const int spare = may_spare(memory) ? fitting_spare(memory, bytes, most) : -1;
   if (spare < 0 || reserve(memory, device, memory->spares[spare].bytes, "", NULL)) return 0;
   *address = memory->blocks[memory->count - 1].address = memory->spares[spare].address;
   memory->spares[spare] = memory->spares[--memory->spares_count];
@@ -231,20 +233,43 @@ enum cb_status cb_memory_borrow(const struct cb_device *device, cb_device_ptr *a
                                 struct cb_diag *diag) {
   struct cb_memory *memory = device->memory;
   pthread_mutex_lock(&memory->lock);
-  const int found = take_spare(memory, device, address, bytes), rounds = may_spare(memory);
+  const int found = take_spare(memory, device, address, bytes, MOST_SPARE), rounds = may_spare(memory);
   pthread_mutex_unlock(&memory->lock);
   if (found || (rounds && !cb_memory_alloc(device, address, spare_bytes(bytes), what, NULL))) return CB_OK;
   return cb_memory_alloc(device, address, bytes, what, diag);
 }
 
-int cb_memory_keep(const struct cb_device *device, cb_device_ptr address) {
+enum cb_status cb_memory_take(const struct cb_device *device, cb_device_ptr *address, size_t bytes, const char *what,
+                              struct cb_diag *diag) {
   struct cb_memory *memory = device->memory;
   pthread_mutex_lock(&memory->lock);
+  const int found = take_spare(memory, device, address, bytes, 2 * bytes);
+  pthread_mutex_unlock(&memory->lock);
+  return found ? CB_OK : cb_memory_alloc(device, address, bytes, what, diag);
+}
+
+/* With the lock. -1: it is none that would be kept. */
+static int64_t find_kept(const struct cb_memory *memory, cb_device_ptr address) {
   const int64_t i = find(memory, address, 0);
   const int keeps = i >= 0 && may_spare(memory) && !memory->blocks[i].source.allocate &&
                     memory->blocks[i].bytes >= LEAST_SPARE && memory->blocks[i].bytes <= MOST_SPARE &&
                     memory->spares_count < CB_MEMORY_SPARES;
-  if (keeps) memory->spares[memory->spares_count++] = take_out(memory, i);
+  return keeps ? i : -1;
+}
+
+int cb_memory_keep(const struct cb_device *device, cb_device_ptr address) {
+  struct cb_memory *memory = device->memory;
+  pthread_mutex_lock(&memory->lock);
+  const int64_t i = find_kept(memory, address);
+  if (i >= 0) memory->spares[memory->spares_count++] = take_out(memory, i);
+  pthread_mutex_unlock(&memory->lock);
+  return i >= 0;
+}
+
+int cb_memory_keeps(const struct cb_device *device, cb_device_ptr address) {
+  struct cb_memory *memory = device->memory;
+  pthread_mutex_lock(&memory->lock);
+  const int keeps = find_kept(memory, address) >= 0;
   pthread_mutex_unlock(&memory->lock);
   return keeps;
 }

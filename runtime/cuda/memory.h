@@ -45,10 +45,13 @@ int cb_memory_release(const struct cb_device *device, cb_device_ptr address);
 /* cb_device_borrow and cb_device_give_back, likewise. A few blocks that were given back are spare, for who borrows
  * next: the driver's, where there is no limit. Memory that is refused is asked for again without them. The second
  * returns whether it keeps the block, and if not leaves it as it is. */
-enum { CB_MEMORY_SPARES = 4 };
+enum { CB_MEMORY_SPARES = 8 };
 enum cb_status cb_memory_borrow(const struct cb_device *device, cb_device_ptr *address, size_t bytes, const char *what,
                                 struct cb_diag *diag);
+enum cb_status cb_memory_take(const struct cb_device *device, cb_device_ptr *address, size_t bytes, const char *what,
+                              struct cb_diag *diag); /* cb_device_take, likewise */
 int cb_memory_keep(const struct cb_device *device, cb_device_ptr address);
+int cb_memory_keeps(const struct cb_device *device, cb_device_ptr address); /* cb_device_keeps */
 void cb_memory_trim(const struct cb_device *device); /* gives spare blocks back to the driver */
 
 #endif

@@ -206,6 +206,7 @@ int cb_hasher_brought(const struct cb_hasher *hasher, const struct cb_view *view
   if (!head || layout.row_chunks || layout.column_chunks || head->unfit_rows || head->unfit_columns) return 0;
   if (head->ends[0] || head->ends[1] != (uint64_t)view->nnz) return 0;
   const unsigned char *bytes = hasher->copy;
-  *brought = (struct cb_brought){(const void *)(bytes + layout.row_rest), (const void *)(bytes + layout.column_rest)};
+  *brought = (struct cb_brought){(const void *)(bytes + layout.row_rest), (const void *)(bytes + layout.column_rest),
+                                 layout.bytes};
   return 1;
 }

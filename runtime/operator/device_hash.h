@@ -45,6 +45,7 @@ enum cb_status cb_hasher_run(struct cb_hasher *hasher, const struct cb_view *vie
  * from 0, until the next call. Their rows and nonzeros are the view's, and no column has 32 bits. */
 struct cb_brought {
   const uint32_t *lengths, *columns;
+  size_t bytes; /* of the hasher's copy, to their end */
 };
 
 /* Whether the last call, which was for `view`, has brought all of the matrix. */

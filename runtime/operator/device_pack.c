@@ -52,6 +52,7 @@ struct region {
 struct cb_device_packing {
   const struct cb_device *device;
   int is_copy; /* starts and lists are another's, and `lost` is a block of its own */
+  int shares_starts; /* they are the caller's row pointers */
   struct cb_row_starts starts;
   cb_device_ptr lists; /* of all regions, in one allocation */
   cb_device_ptr lost;  /* a uint32_t behind them */
@@ -159,7 +160,8 @@ static enum cb_status put_regions(struct cb_device_packing *packing, const struc
 
 static void take_starts(struct cb_device_packing *packing, struct cb_survey *survey) {
   packing->starts = cb_survey_starts(survey);
-  packing->bytes += (survey->view.rows + 1) * (survey->wide ? 8 : 4);
+  packing->shares_starts = survey->shares_starts;
+  if (!packing->shares_starts) packing->bytes += (survey->view.rows + 1) * (survey->wide ? 8 : 4);
   survey->starts = 0;
 }
 
@@ -210,22 +212,23 @@ enum cb_status cb_device_packing_copy(struct cb_device_packing **out, const stru
   return s;
 }
 
+/* `give`: cb_device_give_back, or cb_device_free, which waits for what may still use the memory. */
+static void empty(const struct cb_device_packing *packing,
+                  void (*give)(const struct cb_device *device, cb_device_ptr address)) {
+  const cb_device_ptr starts = packing->starts.narrow ? packing->starts.narrow : packing->starts.wide;
+  if (!packing->shares_starts) give(packing->device, starts);
+  give(packing->device, packing->lists);
+}
+
 void cb_device_packing_free(struct cb_device_packing *packing) {
   if (!packing) return;
-  if (packing->is_copy) {
-    cb_device_free(packing->device, packing->lost);
-  } else {
-    cb_device_free(packing->device, packing->starts.narrow);
-    cb_device_free(packing->device, packing->starts.wide);
-    cb_device_free(packing->device, packing->lists);
-  }
+  if (packing->is_copy) cb_device_free(packing->device, packing->lost);
+  else empty(packing, cb_device_free);
   cb_device_packing_forget(packing);
 }
 
 void cb_device_packing_finish(struct cb_device_packing *packing) {
-  cb_device_give_back(packing->device, packing->starts.narrow);
-  cb_device_give_back(packing->device, packing->starts.wide);
-  cb_device_give_back(packing->device, packing->lists);
+  empty(packing, cb_device_give_back);
   cb_device_packing_forget(packing);
 }
 

@@ -54,9 +54,6 @@ enum cb_status cb_profile_starts(void *user, const struct cb_stretch *stretches,
                                  struct cb_diag *diag) {
   struct cb_survey *survey = user;
   const struct cb_kernels *kernels;
-  for (int64_t i = 0; i < count && survey->near.col_idx; i++)
-    for (int64_t k = 0; k < stretches[i].length; k++) *starts++ = cb_csr_row(&survey->near, stretches[i].begin + k);
-  if (survey->near.col_idx) return CB_OK;
   enum cb_status s = cb_survey_open(survey, "profile", &kernels, diag);
   if (s) return s;
   s = fetch_starts(survey, kernels, stretches, count, starts, diag);
@@ -95,27 +92,12 @@ static enum cb_status choose(struct cb_survey *survey, const struct cb_kernels *
   return s ? s : bring_chosen(survey->kernels->device, &there, columns, chosen, diag);
 }
 
-static enum cb_status choose_here(const struct cb_csr *csr, const struct cb_stretch *stretches, int64_t count,
-                                  int64_t share, int32_t **columns, int64_t *chosen, struct cb_diag *diag) {
-  int64_t most = 0, found = 0;
-  for (int64_t i = 0; i < count; i++) most += stretches[i].length;
-  int32_t *all = cb_alloc((size_t)most + 1, sizeof *all);
-  if (!all) return cb_fail_memory(diag, "columns", (uint64_t)most * sizeof *all);
-  for (int64_t i = 0; i < count; i++)
-    for (int64_t k = stretches[i].begin; k < stretches[i].begin + stretches[i].length; k++)
-      all[found] = csr->col_idx[k], found += cb_choice_has_column(share, csr->col_idx[k]);
-  *columns = all;
-  *chosen = found;
-  return CB_OK;
-}
-
 enum cb_status cb_profile_chosen(void *user, const struct cb_stretch *stretches, int64_t count, int64_t column_share,
                                  int32_t **columns, int64_t *chosen, struct cb_diag *diag) {
   struct cb_survey *survey = user;
   const struct cb_kernels *kernels;
   *columns = NULL;
   *chosen = 0;
-  if (survey->near.col_idx) return choose_here(&survey->near, stretches, count, column_share, columns, chosen, diag);
   enum cb_status s = cb_survey_open(survey, "profile", &kernels, diag);
   if (s) return s;
   s = choose(survey, kernels, stretches, count, column_share, columns, chosen, diag);
@@ -125,47 +107,44 @@ enum cb_status cb_profile_chosen(void *user, const struct cb_stretch *stretches,
 
 /* ---- groups of rows, while the host counts what else there is */
 
-enum { SUMS = CB_CHOICE_GROUP_SUMS, EACH = 128 /* nonzeros of a thread block */ };
+enum { SUMS = CB_CHOICE_GROUP_SUMS };
+_Static_assert(SUMS * sizeof(int64_t) <= CB_SURVEY_SUMS, "there is room for them");
+
+/* Thread blocks of a group, by its nonzeros: so many that a warp has few, unless they are many in all. By 128 of a
+ * thread block the host waited 104 us for 8 groups of 1024 nonzeros, by 32 19 to 44. */
+static int64_t parts_of(int64_t groups, int64_t most) {
+  enum { FEW = 32, MANY = 128, BLOCKS = 4096 };
+  const int64_t parts = cb_larger(1, cb_divide_up(most, FEW));
+  return groups * parts <= BLOCKS ? parts : cb_larger(1, cb_divide_up(most, MANY));
+}
 
 static enum cb_status launch_groups(struct cb_survey *survey, const struct cb_kernels *kernels, int64_t groups,
                                     int64_t most, struct cb_diag *diag) {
   struct cb_row_starts starts = cb_survey_starts(survey);
-  cb_device_ptr columns = (cb_device_ptr)(uintptr_t)survey->view.col_idx, sums = 0;
-  int64_t base = survey->view.base, rows = survey->view.rows, parts = cb_larger(1, cb_divide_up(most, EACH));
+  cb_device_ptr columns = (cb_device_ptr)(uintptr_t)survey->view.col_idx, sums = cb_survey_sums(survey);
+  int64_t base = survey->view.base, rows = survey->view.rows, parts = parts_of(groups, most);
   void *parameters[] = {&starts, &columns, &base, &rows, &groups, &parts, &sums};
-  enum cb_status s = cb_survey_take_work(survey, &sums, SUMS * sizeof(int64_t), diag);
-  if (!s) s = cb_survey_clear(survey, sums, SUMS * sizeof(int64_t), diag);
+  const enum cb_status s = cb_survey_clear(survey, sums, SUMS * sizeof(int64_t), diag);
   const int64_t threads = groups * parts * CB_SET_THREADS;
-  if (!s) s = cb_kernels_launch(kernels, survey->view.col_wide, threads, NULL, parameters, diag);
-  return s;
+  return s ? s : cb_kernels_launch(kernels, survey->view.col_wide, threads, NULL, parameters, diag);
 }
 
-static int is_pinned(const struct cb_survey *survey) {
-  return survey->finder.pinned && survey->finder.pinned_bytes >= SUMS * sizeof(int64_t);
-}
-
-/* The sums go to pinned bytes, whose contents have been taken from there: so the host waits for kernels alone. */
-static enum cb_status bring_later(struct cb_survey *survey, struct cb_diag *diag) {
+/* Where there is room, the sums go to pinned bytes: so the host waits for kernels alone. */
+static enum cb_status bring_sums(struct cb_survey *survey, struct cb_diag *diag) {
   const struct cb_device *device = survey->kernels->device;
-  cb_device_ptr sums = 0;
-  if (!is_pinned(survey)) return CB_OK;
-  const enum cb_status s = cb_survey_take_work(survey, &sums, SUMS * sizeof(int64_t), diag); /* it is where it was */
-  if (s) return s;
-  return cb_driver_check(
-      device->driver,
-      device->driver->call.copy_to_host_async(survey->finder.pinned, sums, SUMS * sizeof(int64_t), NULL), diag,
-      "copy 'counts of groups' from GPU %d", device->ordinal);
+  cb_cu_result result = CB_CU_SUCCESS;
+  survey->sums = cb_survey_bring_later(survey, cb_survey_sums(survey), SUMS * sizeof(int64_t), &result);
+  return cb_driver_check(device->driver, result, diag, "copy 'counts of groups' from GPU %d", device->ordinal);
 }
 
-/* Of a matrix whose columns have been brought: of another one, samples are brought first, and are longer. */
 enum cb_status cb_profile_begin_groups(void *user, int64_t groups, int64_t most, struct cb_diag *diag) {
   struct cb_survey *survey = user;
   const struct cb_kernels *kernels;
-  if (!survey->near.col_idx || !groups || most > CB_CHOICE_DEVICE_MOST) return CB_ERR_UNSUPPORTED;
+  if (!groups || most > CB_CHOICE_DEVICE_MOST) return CB_ERR_UNSUPPORTED;
   enum cb_status s = cb_survey_open(survey, "groups", &kernels, diag);
   if (s) return s;
   s = launch_groups(survey, kernels, groups, most, diag);
-  if (!s) s = bring_later(survey, diag);
+  if (!s) s = bring_sums(survey, diag);
   cb_device_leave(survey->kernels->device);
   return s;
 }
@@ -173,22 +152,17 @@ enum cb_status cb_profile_begin_groups(void *user, int64_t groups, int64_t most,
 static enum cb_status wait_for_sums(const struct cb_survey *survey, int64_t *sums, struct cb_diag *diag) {
   const struct cb_device *device = survey->kernels->device;
   const cb_cu_result result = device->driver->call.stream_synchronize(NULL);
-  if (!result) memcpy(sums, survey->finder.pinned, SUMS * sizeof *sums);
+  if (!result) memcpy(sums, survey->sums, SUMS * sizeof *sums);
   return cb_driver_check(device->driver, result, diag, "count groups on GPU %d", device->ordinal);
 }
 
 enum cb_status cb_profile_end_groups(void *user, int64_t *sums, struct cb_diag *diag) {
-  struct cb_survey *survey = user;
+  const struct cb_survey *survey = user;
   const struct cb_device *device = survey->kernels->device;
-  cb_device_ptr from = 0;
   enum cb_status s = cb_device_enter(device, diag);
   if (s) return s;
-  if (is_pinned(survey)) {
-    s = wait_for_sums(survey, sums, diag);
-  } else {
-    s = cb_survey_take_work(survey, &from, SUMS * sizeof *sums, diag);
-    if (!s) s = cb_device_download(device, sums, from, SUMS * sizeof *sums, "counts of groups", diag);
-  }
+  if (survey->sums) s = wait_for_sums(survey, sums, diag);
+  else s = cb_device_download(device, sums, cb_survey_sums(survey), SUMS * sizeof *sums, "counts of groups", diag);
   cb_device_leave(device);
   return s;
 }

@@ -73,7 +73,12 @@ static enum cb_status survey_rows(const struct cb_survey *survey, cb_device_ptr 
                            parameters, diag);
 }
 
-cb_device_ptr cb_survey_ends(const struct cb_survey *survey) { return survey->scratch + sizeof(struct findings); }
+/* Of `scratch`: findings, sums of groups, ends of rows. */
+static size_t sums_place(void) { return (size_t)cb_round_up(sizeof(struct findings), PINNED_ALIGN); }
+static size_t ends_place(void) { return sums_place() + (size_t)cb_round_up(CB_SURVEY_SUMS, PINNED_ALIGN); }
+
+cb_device_ptr cb_survey_sums(const struct cb_survey *survey) { return survey->scratch + sums_place(); }
+cb_device_ptr cb_survey_ends(const struct cb_survey *survey) { return survey->scratch + ends_place(); }
 
 enum cb_status cb_survey_open(const struct cb_survey *survey, const char *set, const struct cb_kernels **kernels,
                               struct cb_diag *diag) {
@@ -97,15 +102,13 @@ static enum cb_status judge_findings(const struct findings *findings, struct cb_
   return judge(!findings->unfit, ascends, diag);
 }
 
-/* One copy to pinned bytes, from place *at on, if there is room. Returns its length; 0: there is none. */
-static size_t bring_later(const struct cb_survey *survey, size_t *at, cb_device_ptr from, size_t bytes,
-                          cb_cu_result *result) {
-  const size_t place = (size_t)cb_round_up((int64_t)*at, PINNED_ALIGN);
+void *cb_survey_bring_later(struct cb_survey *survey, cb_device_ptr from, size_t bytes, cb_cu_result *result) {
+  const size_t place = (size_t)cb_round_up((int64_t)survey->pinned_taken, PINNED_ALIGN);
   unsigned char *pinned = survey->finder.pinned;
-  if (!pinned || *result || place + bytes > survey->finder.pinned_bytes) return 0;
+  if (!pinned || *result || place + bytes > survey->finder.pinned_bytes) return NULL;
   *result = survey->kernels->device->driver->call.copy_to_host_async(pinned + place, from, bytes, NULL);
-  *at = place + bytes;
-  return *result ? 0 : bytes;
+  survey->pinned_taken = place + bytes;
+  return *result ? NULL : pinned + place;
 }
 
 static size_t row_pointer_bytes(const struct cb_survey *survey) {
@@ -118,29 +121,35 @@ static enum cb_status bring(struct cb_survey *survey, struct findings *findings,
   const struct cb_view *view = &survey->view;
   const struct cb_device *device = survey->kernels->device;
   cb_cu_result result = CB_CU_SUCCESS;
-  size_t at = 0;
-  if (!is_near || !bring_later(survey, &at, survey->scratch, sizeof *findings, &result))
-    return cb_device_download(device, findings, survey->scratch, sizeof *findings, "the survey", diag);
-  survey->row_bytes = bring_later(survey, &at, survey->starts, row_pointer_bytes(survey), &result);
-  if (survey->row_bytes && !view->col_wide)
-    survey->column_bytes = bring_later(survey, &at, address(view->col_idx), (size_t)view->nnz * 4, &result);
+  const void *pinned =
+      is_near ? cb_survey_bring_later(survey, survey->scratch, sizeof *findings, &result) : NULL;
+  if (!pinned) return cb_device_download(device, findings, survey->scratch, sizeof *findings, "the survey", diag);
+  survey->pinned_rows = cb_survey_bring_later(survey, survey->starts, row_pointer_bytes(survey), &result);
+  if (survey->pinned_rows && !view->col_wide)
+    survey->pinned_columns = cb_survey_bring_later(survey, address(view->col_idx), (size_t)view->nnz * 4, &result);
   if (!result) result = device->driver->call.stream_synchronize(NULL);
-  memcpy(findings, survey->finder.pinned, sizeof *findings);
+  memcpy(findings, pinned, sizeof *findings);
   return cb_driver_check(device->driver, result, diag, "copy 'the survey' from GPU %d", device->ordinal);
 }
 
 /* Whether the host has the matrix already, and looks at it itself. */
 static int is_brought(const struct cb_survey *survey) { return survey->finder.brought.columns != NULL; }
 
+/* Whether row pointers are the caller's own: what a kernel would write is what stands there. */
+static int is_in_place(const struct cb_survey *survey) {
+  return is_brought(survey) && !survey->view.row_wide && !survey->view.base && !survey->keeps;
+}
+
 /* Runs the kernels; what they write is in `scratch`: findings, then ends of rows. */
-static enum cb_status look(const struct cb_survey *survey, cb_device_ptr scratch, struct cb_diag *diag) {
+static enum cb_status look(const struct cb_survey *survey, struct cb_diag *diag) {
+  const cb_device_ptr scratch = survey->scratch;
   const struct cb_device *device = survey->kernels->device;
   const struct cb_driver *driver = device->driver;
   struct CUstream_st *stream = survey->view.stream;
   const cb_cu_result result = driver->call.fill_bytes_async(scratch, 0, sizeof(struct findings), stream);
   enum cb_status s = cb_driver_check(driver, result, diag, "clear the survey on GPU %d", device->ordinal);
   if (!s && !is_brought(survey)) s = survey_columns(survey, scratch, diag);
-  if (!s) s = survey_rows(survey, scratch + sizeof(struct findings), scratch, diag);
+  if (!s) s = survey_rows(survey, cb_survey_ends(survey), scratch, diag);
   if (!s && stream) s = cb_driver_check(driver, driver->call.stream_synchronize(stream), diag, "survey the matrix");
   return s;
 }
@@ -358,21 +367,13 @@ static enum cb_status count_tiles(void *user, const struct cb_tile_size *size, i
 
 /* ---- rows, and the whole */
 
-static const unsigned char *pinned_rows(const struct cb_survey *survey) {
-  return (const unsigned char *)survey->finder.pinned + cb_round_up(sizeof(struct findings), PINNED_ALIGN);
-}
-
-static const unsigned char *pinned_columns(const struct cb_survey *survey) {
-  return pinned_rows(survey) + cb_round_up((int64_t)survey->row_bytes, PINNED_ALIGN);
-}
-
 static enum cb_status bring_rows(struct cb_survey *survey, struct cb_diag *diag) {
   struct cb_csr *csr = survey->csr;
   const size_t bytes = row_pointer_bytes(survey);
   void *rows = cb_alloc(bytes, 1);
   if (!rows) return cb_fail_memory(diag, "row pointers", bytes);
   enum cb_status s = CB_OK;
-  if (survey->row_bytes) memcpy(rows, pinned_rows(survey), bytes);
+  if (survey->pinned_rows) memcpy(rows, survey->pinned_rows, bytes);
   else s = cb_device_download(survey->kernels->device, rows, survey->starts, bytes, "row pointers", diag);
   if (s) cb_free(rows);
   else csr->row_ptr = rows;
@@ -413,18 +414,23 @@ static void count_from_zero(int32_t *columns, const void *given, const struct cb
         (int32_t)((view->col_wide ? ((const int64_t *)given)[k] : (int64_t)((const int32_t *)given)[k]) - view->base);
 }
 
+/* They stay where they came to, if they are as analysis has them. */
 static enum cb_status bring_columns(struct cb_survey *survey, struct cb_diag *diag) {
   const struct cb_view *view = &survey->view;
   const size_t count = (size_t)view->nnz, bytes = count * (view->col_wide ? 8 : 4);
-  int32_t *columns = cb_alloc(count + 1, sizeof *columns);
+  const int as_given = !view->base && !view->col_wide;
+  if (as_given && survey->pinned_columns) {
+    survey->near.col_idx = survey->pinned_columns;
+    return CB_OK;
+  }
+  int32_t *columns = survey->near.col_idx = survey->columns = cb_alloc(count + 1, sizeof *columns);
   void *given = view->col_wide ? cb_alloc(bytes + 1, 1) : columns;
   enum cb_status s = columns && given ? CB_OK : cb_fail_memory(diag, "columns", bytes);
-  if (!s && survey->column_bytes) memcpy(given, pinned_columns(survey), bytes);
+  if (!s && survey->pinned_columns) memcpy(given, survey->pinned_columns, bytes);
   else if (!s)
     s = cb_device_download(survey->kernels->device, given, address(view->col_idx), bytes, "columns", diag);
-  if (!s && (view->base || view->col_wide)) count_from_zero(columns, given, view);
+  if (!s && !as_given) count_from_zero(columns, given, view);
   if (given != columns) cb_free(given);
-  survey->near.col_idx = columns;
   return s;
 }
 
@@ -449,41 +455,34 @@ static void take_rows(int32_t *row_ptr, const uint32_t *lengths, int64_t rows) {
   row_ptr[rows] = begin;
 }
 
-/* Whether all columns are those of a matrix of so many. */
-static int take_columns(int32_t *columns, const uint32_t *given, int64_t nnz, int64_t cols) {
-  uint32_t largest = 0;
-  for (int64_t k = 0; k < nnz; k++) {
-    columns[k] = (int32_t)given[k];
-    largest = largest < given[k] ? given[k] : largest;
+/* What a matrix's rows are found to be, of which the columns ascend: these are its own if the first and the last of all
+ * rows are. Columns fall where a row begins, and nowhere else. */
+static enum cb_status judge_brought(const struct cb_csr *csr, struct cb_diag *diag) {
+  const int32_t *row_ptr = csr->row_ptr, *columns = csr->col_idx;
+  int32_t falls = 0, begins = 0, unfit = 0;
+  for (int64_t k = 1; k < csr->nnz; k++) falls += columns[k] <= columns[k - 1];
+  for (int64_t row = 0; row < csr->rows; row++) {
+    const int32_t begin = row_ptr[row], end = row_ptr[row + 1];
+    if (begin == end) continue;
+    begins += begin && columns[begin] <= columns[begin - 1];
+    unfit |= columns[begin] < 0 || columns[end - 1] >= csr->cols;
   }
-  return !nnz || largest < cols;
+  return judge(!unfit, falls == begins, diag);
 }
 
-/* Columns fall where a row begins, and nowhere else. */
-static int rows_ascend(const int32_t *row_ptr, const int32_t *columns, int64_t rows, int64_t nnz) {
-  int32_t falls = 0, begins = 0;
-  for (int64_t k = 1; k < nnz; k++) falls += columns[k] <= columns[k - 1];
-  for (int64_t row = 1; row < rows; row++) {
-    const int32_t begin = row_ptr[row];
-    begins += begin && begin < row_ptr[row + 1] && columns[begin] <= columns[begin - 1];
-  }
-  return falls == begins;
-}
-
+/* The columns stay where hashing has brought them. */
 static enum cb_status take_brought(struct cb_survey *survey, struct cb_diag *diag) {
   const struct cb_view *view = &survey->view;
   const struct cb_brought *brought = &survey->finder.brought;
   int32_t *rows = cb_alloc((size_t)view->rows + 1, sizeof *rows);
-  int32_t *columns = cb_alloc((size_t)view->nnz + 1, sizeof *columns);
   survey->csr->row_ptr = rows;
+  if (!rows) return cb_fail_memory(diag, "row pointers", ((uint64_t)view->rows + 1) * sizeof *rows);
+  take_rows(rows, brought->lengths, view->rows);
   survey->near = *survey->csr;
   survey->near.remote = NULL;
-  survey->near.col_idx = columns;
-  if (!rows || !columns) return cb_fail_memory(diag, "columns", (uint64_t)view->nnz * sizeof *columns);
-  take_rows(rows, brought->lengths, view->rows);
-  const int is_fit = take_columns(columns, brought->columns, view->nnz, view->cols);
+  survey->near.col_idx = (int32_t *)brought->columns;
   survey->remote.near = &survey->near;
-  return judge(is_fit, rows_ascend(rows, columns, view->rows, view->nnz), diag);
+  return judge_brought(&survey->near, diag);
 }
 
 static enum cb_status within(struct cb_survey *survey,
@@ -533,24 +532,34 @@ static void answer_of_rows(struct cb_survey *survey) {
   survey->remote.elements = cb_rows_elements;
 }
 
+/* Row pointers, and room for what kernels find. */
+static enum cb_status take_places(struct cb_survey *survey, struct cb_diag *diag) {
+  const struct cb_device *device = survey->kernels->device;
+  const size_t ends = is_in_place(survey) ? 0 : 2 * (size_t)survey->view.rows * sizeof(int32_t);
+  enum cb_status s = cb_device_borrow(device, &survey->scratch, ends_place() + ends, "the survey", diag);
+  if (!s && is_in_place(survey)) survey->starts = address(survey->view.row_ptr);
+  else if (!s)
+    s = (survey->keeps ? cb_device_alloc : cb_device_borrow)(device, &survey->starts, row_pointer_bytes(survey),
+                                                             "row pointers", diag);
+  return s;
+}
+
 enum cb_status cb_survey_run(struct cb_survey *survey, struct cb_csr *csr, const struct cb_kernel_finder *finder,
                              const struct cb_view *view, int64_t near, int keeps, struct cb_diag *diag) {
-  const size_t scratch = sizeof(struct findings) + 2 * (size_t)view->rows * sizeof(int32_t);
   const int is_near = view->nnz <= near && view->rows <= near;
   struct findings findings;
   *survey = (struct cb_survey){.finder = *finder, .view = *view, .wide = view->nnz > INT32_MAX, .keeps = keeps};
   if (!is_near) survey->finder.brought = (struct cb_brought){0};
+  if (is_brought(survey)) survey->pinned_taken = survey->finder.brought.bytes;
   *csr = (struct cb_csr){0};
   if (view->nnz >> SEGMENT_LOG2 >= SEGMENTS)
     return cb_fail(diag, CB_ERR_UNSUPPORTED, "it has %lld nonzeros", (long long)view->nnz);
   enum cb_status s = finder->find(finder->user, "survey", &survey->kernels, diag);
   if (s) return s;
-  const struct cb_device *device = survey->kernels->device;
   s = copy_view(survey, diag);
-  if (!s)
-    s = (keeps ? cb_device_alloc : cb_device_borrow)(device, &survey->starts, row_pointer_bytes(survey), "row pointers", diag);
-  if (!s) s = cb_device_borrow(device, &survey->scratch, scratch, "the survey", diag);
-  if (!s) s = look(survey, survey->scratch, diag);
+  if (!s) s = take_places(survey, diag);
+  survey->shares_starts = is_in_place(survey);
+  if (!s && !survey->shares_starts) s = look(survey, diag);
   if (!s && !is_brought(survey)) s = bring(survey, &findings, is_near, diag);
   if (!s && !is_brought(survey)) s = judge_findings(&findings, diag);
   if (s) return s;
@@ -564,6 +573,7 @@ enum cb_status cb_survey_run(struct cb_survey *survey, struct cb_csr *csr, const
 /* `give`: cb_device_give_back, or cb_device_free, which waits for what may still use the memory. */
 static void empty(struct cb_survey *survey, void (*give)(const struct cb_device *device, cb_device_ptr address)) {
   const struct cb_device *device = survey->kernels->device;
+  if (survey->shares_starts) survey->starts = 0;
   cb_device_ptr *const blocks[] = {&survey->copies[0], &survey->copies[1], &survey->copies[2],
                                    &survey->starts,    &survey->scratch,   &survey->work};
   for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
@@ -584,7 +594,7 @@ void cb_survey_release(struct cb_survey *survey) {
 
 void cb_survey_forget(struct cb_survey *survey) {
   cb_free(survey->ends);
-  cb_free(survey->near.col_idx);
+  cb_free(survey->columns);
   cb_free(survey->lists);
   *survey = (struct cb_survey){0};
 }

@@ -3,7 +3,8 @@
  * whether it is canonical, where its rows begin, and their first and last columns. What analysis asks for comes to the
  * host, O(rows) of it; columns and values stay where they are. Of a matrix of few nonzeros row pointers and columns
  * come to the host at once: every question would take longer. Of very few, hashing has brought them (device_hash.h),
- * and the host looks whether they are canonical, while a kernel notes where rows begin, for those that pack.
+ * and the host looks whether they are canonical; kernels that pack read the caller's row pointers, or what another
+ * kernel has made of them. Columns stay in the pinned bytes that they came to, if those count from 0 by 32 bits.
  */
 #ifndef CBGEN_RUNTIME_OPERATOR_DEVICE_SURVEY_H
 #define CBGEN_RUNTIME_OPERATOR_DEVICE_SURVEY_H
@@ -30,12 +31,16 @@ struct cb_survey {
   cb_device_ptr copies[3];          /* of a matrix that was on the host: what the view refers to; else 0 */
   cb_device_ptr starts;             /* rows + 1 row pointers from 0: int64_t where `wide`, else int32_t */
   int wide;
-  cb_device_ptr scratch;            /* findings, then the ends of rows */
+  int shares_starts;                /* they are the caller's own row pointers */
+  cb_device_ptr scratch;            /* findings, sums of groups, then the ends of rows */
   cb_device_ptr work;               /* of calls of `remote`, one after the other */
   size_t work_bytes;
   cb_device_ptr *lists; /* that it keeps (device_rows.h) */
   int lists_count;
-  size_t row_bytes, column_bytes;   /* that came to the finder's pinned bytes behind the findings; 0: they did not */
+  size_t pinned_taken;              /* of the finder's pinned bytes */
+  void *pinned_rows, *pinned_columns; /* that came there; NULL: they did not */
+  const int64_t *sums;              /* of groups, likewise */
+  int32_t *columns;                 /* of `near`, its own; NULL: they lie in pinned bytes */
   int keeps;                        /* row pointers and the plan's lists stay there for new values */
   int32_t *ends;                    /* all first columns, then all last ones */
   struct cb_csr near;               /* of a matrix that has few nonzeros: all of it on the host; row_ptr is csr's */
@@ -51,6 +56,12 @@ struct cb_survey {
 enum { CB_SURVEY_NEAR = 1 << 18 };
 enum cb_status cb_survey_run(struct cb_survey *survey, struct cb_csr *csr, const struct cb_kernel_finder *finder,
                              const struct cb_view *view, int64_t near, int keeps, struct cb_diag *diag);
+/* What a copy in the default stream brings to pinned bytes, behind all that came there before, once that stream has
+ * been waited for. NULL: there is no room, or *result says what failed, now or before. */
+void *cb_survey_bring_later(struct cb_survey *survey, cb_device_ptr from, size_t bytes, cb_cu_result *result);
+/* Room for sums of groups, which nothing else takes. */
+enum { CB_SURVEY_SUMS = 1024 };
+cb_device_ptr cb_survey_sums(const struct cb_survey *survey);
 /* Where the first columns of all rows lie, and behind them the last ones: of a row without nonzeros, anything. */
 cb_device_ptr cb_survey_ends(const struct cb_survey *survey);
 

@@ -58,6 +58,7 @@ struct loaded {
   struct loaded *origin;    /* that this is a copy of; NULL: none */
   const struct cb_device *device;
   int overlap; /* launches may overlap the end of the kernel before them */
+  int is_apart;     /* arrays have blocks of their own, whose ends a tool may watch */
   int blocks_count; /* allocations of arrays: one, or one for each array */
   cb_device_ptr *blocks;
   cb_device_ptr *arrays;            /* of the image */
@@ -89,7 +90,8 @@ static enum cb_status make_tables(struct loaded *loaded, const struct cb_image *
 
 static enum cb_status put(struct loaded *loaded, int64_t length, const char *what, cb_device_ptr *address,
                           struct cb_diag *diag) {
-  const enum cb_status s = cb_device_alloc(loaded->device, address, (size_t)length, what, diag);
+  const enum cb_status s = (loaded->is_apart ? cb_device_alloc : cb_device_take)(loaded->device, address,
+                                                                                 (size_t)length, what, diag);
   if (s) return s;
   loaded->blocks[loaded->blocks_count++] = *address;
   loaded->info.device_bytes += length;
@@ -128,6 +130,7 @@ static enum cb_status upload(struct loaded *loaded, const struct cb_image *image
                              struct cb_diag *diag) {
   cb_device_ptr packed = 0;
   enum cb_status s = CB_OK;
+  loaded->is_apart = apart;
   if (!apart && image->arrays_count) s = put(loaded, image->packed_bytes, "arrays", &packed, diag);
   for (int i = 0; i < image->arrays_count && !s; i++) {
     loaded->arrays[i] = packed + (cb_device_ptr)image->arrays[i].offset;
@@ -327,9 +330,15 @@ static enum cb_status add_scratch(struct cb_operator *op, struct cb_diag *diag) 
   return cb_device_fill_later(loaded->device, op->carry_sums, 0, scratch.carry, diag);
 }
 
-/* The context must be current. */
+/* The context must be current. Blocks may stay for another operator once no product uses them any more; the driver
+ * would wait before it frees them, too. */
 static void unload(struct loaded *loaded) {
-  for (int i = 0; i < loaded->blocks_count; i++) cb_device_free(loaded->device, loaded->blocks[i]);
+  const struct cb_device *device = loaded->device;
+  for (int i = 0; i < loaded->blocks_count; i++) {
+    const int stays = !loaded->is_apart && cb_device_keeps(device, loaded->blocks[i]) &&
+                      !cb_device_wait(device, "products", NULL);
+    (stays ? cb_device_give_back : cb_device_free)(device, loaded->blocks[i]);
+  }
 }
 
 static void free_all_kernels(struct loaded *loaded, int can_unload) {

@@ -160,13 +160,26 @@ static void take_order(struct state *state, const int32_t *sorted) {
 
 /* ---- steps: needs slices and the order; adds first_step, steps, longest */
 
+/* The longest of rows in their natural order; those behind the last are as long as all, if all are as long. */
+static int64_t longest_of_rows(const struct state *state, int64_t first, int64_t count) {
+  const struct cb_csr *csr = state->csr;
+  const int64_t end = cb_smaller(first + count, csr->rows);
+  int64_t longest = cb_larger(state->equal, 0), begin = first < end ? cb_csr_row(csr, first) : 0;
+  for (int64_t row = first; row < end; row++) {
+    const int64_t next = cb_csr_row(csr, row + 1);
+    longest = cb_larger(longest, next - begin);
+    begin = next;
+  }
+  return longest;
+}
+
 /* Those of its longest local row: whole vectors. In order of length that is the first one, unless it is so long that
  * longer ones count alike. */
 static int64_t steps_of_slice(const void *user, int64_t slice) {
   const struct state *state = user;
   const int64_t first = slice_first(state, slice), local_rows = slice_local_rows(state, slice);
-  int64_t length = length_at(state, first);
-  const int is_longest = state->sorted && length < CB_MOST_LENGTH;
+  int64_t length = state->row ? length_at(state, first) : longest_of_rows(state, first, local_rows);
+  const int is_longest = !state->row || (state->sorted && length < CB_MOST_LENGTH);
   for (int64_t i = 1; i < local_rows && !is_longest; i++) length = cb_larger(length, length_at(state, first + i));
   return cb_divide_up(length, slice_lanes(state, slice) * state->vector) * state->vector;
 }
@@ -255,11 +268,18 @@ static void fill_windows(struct state *state, const int32_t *sorted, int64_t win
   }
 }
 
+/* Whether there may be such rows: they come first in their windows. */
+static int may_split(const struct state *state, const int32_t *sorted) {
+  int may = state->segment >= CB_MOST_LENGTH; /* longer ones come as they are */
+  for (int64_t first = 0; first < state->csr->rows && !may; first += CB_WINDOW) may = is_split(state, sorted[first]);
+  return may;
+}
+
 static void make_slices(struct state *state, const int32_t *sorted) {
   const int64_t rows = state->csr->rows, windows = cb_divide_up(rows, CB_WINDOW);
   struct cb_arena scratch = {0};
   int64_t count = 0, segments = 0;
-  const int32_t *split = cb_rows_where(&scratch, rows, is_split, state, &count);
+  const int32_t *split = cb_rows_where(&scratch, may_split(state, sorted) ? rows : 0, is_split, state, &count);
   struct extent *at = cb_arena_alloc(&scratch, (size_t)windows + 1, sizeof *at);
   if (split && at) {
     for (int64_t i = 0; i < count; i++) segments += cb_divide_up(row_length(state, split[i]), state->segment);
