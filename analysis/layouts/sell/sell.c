@@ -701,6 +701,10 @@ static void build_cut(struct cb_region_builder *builder, const struct state *sta
   builder->region.carries_parts = 1;
 }
 
+/* Thread blocks of which those of the launch behind may be there at once. Where lanes are by slice, some have more to do
+ * than others, and must not meet on a multiprocessor while others are idle. */
+enum { EARLY_BLOCKS = 132, EARLY_BLOCKS_VARIED = 68 };
+
 static void build_region(struct cb_region_builder *builder, struct state *state) {
   build_facts(builder, state);
   cb_region_list(builder, "first_step", "steps before a slice, 32 slots each", state->slices + 1, state->first_step);
@@ -725,6 +729,8 @@ static void build_region(struct cb_region_builder *builder, struct state *state)
   builder->region.most_lanes = state->varied ? LANES : state->lanes;
   builder->region.scatters_rows = state->cut;
   builder->region.loads_together = state->together;
+  builder->region.late = CB_LATE_ALONE;
+  builder->region.early_blocks = state->varied ? EARLY_BLOCKS_VARIED : EARLY_BLOCKS;
   if (state->cut) build_cut(builder, state);
 }
 
