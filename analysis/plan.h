@@ -234,8 +234,8 @@ struct cb_region {
                        * after the other as far as GPUs deal them out in order; 0: they go to as many multiprocessors */
   enum cb_sharing sharing; /* likewise: how its text shares vectors where lanes that share rows leave no others to */
   enum cb_late late;
-  int64_t early_blocks; /* of CB_LATE_ALONE: up to so many thread blocks let the kernel behind start at once, others when
-                         * they have waited themselves */
+  int64_t early_blocks; /* of CB_LATE_ALONE: up to so many thread blocks let the kernel behind start at once, others
+                         * when they have waited themselves */
   int staged_parts;   /* then, where what threads bring is added up in shared memory: so many can share vectors at most,
                        * and one has no more than a piece; 0: sums stay with their threads */
   int64_t several_ns; /* what a product by all of them takes on the GPU; 0: it follows from what one takes */

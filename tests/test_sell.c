@@ -720,8 +720,8 @@ static int occurrences(const char *text, const char *words) {
   return count;
 }
 
-/* A launch for itself, of not too many thread blocks: it waits behind what it looks up, and lets the kernel behind start
- * once, at its beginning where thread blocks are few. */
+/* A launch for itself, of not too many thread blocks: it waits behind what it looks up, and lets the kernel behind
+ * start once, at its beginning where thread blocks are few. */
 static void the_kernel_behind_starts_once(void **state) {
   static const struct {
     const char *matrix, *settings;

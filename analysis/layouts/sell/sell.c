@@ -701,9 +701,9 @@ static void build_cut(struct cb_region_builder *builder, const struct state *sta
   builder->region.carries_parts = 1;
 }
 
-/* Thread blocks beside which those of many launches behind may wait. Where lanes are by slice, some have more to do than
- * others, and must not meet on a multiprocessor while others are idle: of 104 thread blocks (pubmed_cit) 2.75 for 2.0 us,
- * of 67 (lpi_gosh) 1.7 for 1.9. */
+/* Thread blocks beside which those of many launches behind may wait. Where lanes are by slice, some have more to do
+ * than others, and must not meet on a multiprocessor while others are idle: of 104 thread blocks (pubmed_cit) 2.75 for
+ * 2.0 us, of 67 (lpi_gosh) 1.7 for 1.9. */
 enum { EARLY_BLOCKS = 120, EARLY_BLOCKS_VARIED = 68 };
 
 static void build_region(struct cb_region_builder *builder, struct state *state) {

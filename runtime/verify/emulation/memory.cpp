@@ -53,8 +53,10 @@ static void check_side(const void *p, size_t bytes, bool device) {
 }
 
 static Allocation *allocation_of(const void *p) {
-  for (size_t i = 0; i < allocations.count; i++)
-    if ((size_t)((uintptr_t)p - (uintptr_t)allocations.items[i].p) < allocations.items[i].bytes) return &allocations.items[i];
+  for (size_t i = 0; i < allocations.count; i++) {
+    Allocation &a = allocations.items[i];
+    if ((size_t)((uintptr_t)p - (uintptr_t)a.p) < a.bytes) return &a;
+  }
   return nullptr;
 }
 
