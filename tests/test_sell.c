@@ -729,8 +729,8 @@ static void the_kernel_behind_starts_once(void **state) {
   } cases[] = {
       {"uniform,n=7680,per_row=4", "recipe=sell sell-lanes=4 form=ax", 1, 1, 1}, /* 120 thread blocks */
       {"uniform,n=7681,per_row=4", "recipe=sell sell-lanes=4 form=ax", 1, 0, 1},
-      {"uniform,n=25344,per_row=4", "recipe=sell sell-lanes=4 form=ax", 1, 0, 1}, /* 396 */
-      {"uniform,n=25345,per_row=4", "recipe=sell sell-lanes=4 form=ax", 0, 0, 0},
+      {"uniform,n=23040,per_row=4", "recipe=sell sell-lanes=4 form=ax", 1, 0, 1}, /* 360 */
+      {"uniform,n=23041,per_row=4", "recipe=sell sell-lanes=4 form=ax", 0, 0, 0},
       {"one_row,cols=9000", "recipe=sell sell-cut=on form=ax", 2, 1, 2},
       {"stencil7,n=7,extra=0.3", "recipe=dia fuse=on form=ax", 0, 0, 0},
   };
