@@ -195,9 +195,9 @@ enum cb_late {
   CB_LATE_ALONE, /* for one vector, where it has its launch for itself, of up to CB_LATE_BLOCKS thread blocks */
   CB_LATE_ALWAYS /* it has launches of its own, and lets the one behind start at once */
 };
-/* Not three on each multiprocessor of an H200: those of the launch behind have room beside them. Without it they wait in
- * places that others would have: 20000 rows of 16 nonzeros, 625 thread blocks, took 4.9 us for 3.6; R-MAT 15 by merge,
- * 393, 4.74 for 4.62; mip_nw04, 354, 4.06 for 4.41. */
+/* Not three on each multiprocessor of an H200: those of the launch behind have room beside them. Without it they wait
+ * in places that others would have: 20000 rows of 16 nonzeros, 625 thread blocks, took 4.9 us for 3.6; R-MAT 15 by
+ * merge, 393, 4.74 for 4.62; mip_nw04, 354, 4.06 for 4.41. */
 enum { CB_LATE_BLOCKS = 360 };
 
 struct cb_region {

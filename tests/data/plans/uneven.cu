@@ -142,10 +142,13 @@ CBGEN_DEVICE sum_t value(const Arrays &arrays, int slot) {
 }
 
 // Columns of the next kBatch steps, of those before `most`.
-CBGEN_DEVICE void load_columns(const Arrays &arrays, index_t slots, int base, int step, int most, int (&columns)[kBatch]) {
+CBGEN_DEVICE void load_columns(const Arrays &arrays, index_t slots, int base, int step, int most,
+    int (&columns)[kBatch]) {
 #pragma unroll
-  for (int i = 0; i < kBatch; i++)
-    columns[i] = step + i < most ? base + column_offset(arrays, slots + 32 * index_t(step + i)) : 0;
+  for (int i = 0; i < kBatch; i++) {
+    const index_t slot = slots + 32 * index_t(step + i);
+    columns[i] = step + i < most ? base + column_offset(arrays, slot) : 0;
+  }
 }
 
 // Adds the next kBatch steps' products to `sum`. Their loads are in flight before the first is used. No lane goes past
@@ -155,8 +158,10 @@ CBGEN_DEVICE sum_t add_batch(const Arrays &arrays, const Vectors &vectors, index
     const int (&columns)[kBatch], int step, int steps, int most, sum_t sum) {
   sum_t values[kBatch];
   #pragma unroll
-  for (int i = 0; i < kBatch; i++)
-    values[i] = step + i < most ? value(arrays, slots + 32 * index_t(step + i)) : sum_t(0);
+  for (int i = 0; i < kBatch; i++) {
+    const index_t slot = slots + 32 * index_t(step + i);
+    values[i] = step + i < most ? value(arrays, slot) : sum_t(0);
+  }
 #pragma unroll
   for (int i = 0; i < kBatch; i++)
     if (step + i < steps) sum = add_product(sum, values[i], load_x(vectors, columns[i]));
