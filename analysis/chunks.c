@@ -439,7 +439,7 @@ static void build_shared(struct cb_region_builder *builder, const struct cb_chun
   builder->region.static_shared = sums * (int64_t)cb_type_size(builder->sum_type) + build_stage(builder, state);
   builder->region.takes_vectors = 1;
   builder->region.sharing = CB_SHARING_TILES;
-  builder->region.waits_late = 1;
+  builder->region.late = CB_LATE_ALWAYS;
   builder->region.several_ns = state->several_ns;
 }
 

@@ -164,6 +164,8 @@ static void take_region(struct maker *maker, struct cb_region *to, const struct 
   to->commit = (enum cb_commit)take_number(maker, from->commit);
   to->value_storage = (enum cb_value_storage)take_number(maker, from->value_storage);
   to->value_type = (enum cb_type)take_number(maker, from->value_type);
+  to->late = (enum cb_late)take_number(maker, from->late);
+  to->early_blocks = take_number(maker, from->early_blocks);
   to->family.blocks_per_sm = (int)take_number(maker, from->family.blocks_per_sm);
   take_constants(maker, to, from);
   take_arrays(maker, to, from, index_limit);

@@ -224,6 +224,24 @@ static void add_sections(struct emitter *emitter, const struct cb_region *region
   if (is_family(emitter)) cb_scope_optional_section(scope, "family"); /* functions that need sizes take arrays */
 }
 
+/* The launch that multiplies with the region. */
+static const struct cb_launch *launch_of(const struct cb_plan *plan, const struct cb_region *region) {
+  const int number_of_region = (int)(region - plan->regions);
+  const struct cb_launch *launch = plan->launches;
+  while (launch->prepares || launch->body || launch->first_region > number_of_region ||
+         launch->first_region + launch->regions <= number_of_region)
+    launch++;
+  return launch;
+}
+
+/* Whether its text waits for the kernel before, and lets the one behind start. How many thread blocks there are is data
+ * in a family. */
+static int waits_late(const struct emitter *emitter, const struct cb_region *region) {
+  if (region->late != CB_LATE_ALONE) return region->late == CB_LATE_ALWAYS;
+  const struct cb_launch *launch = launch_of(emitter->plan, region);
+  return !emitter->share && launch->regions == 1 && (is_family(emitter) || launch->blocks <= CB_LATE_BLOCKS);
+}
+
 /* The array of value slots in memory; NULL: there is none. */
 static const struct cb_array *stored_values(const struct cb_region *region) {
   for (int a = 0; a < region->arrays_count; a++)
@@ -237,10 +255,21 @@ static void add_late(struct cb_text *text, const char *arrays, const struct cb_a
   if (values) cb_text_add(text, "  %s.%s = after_wait(%s.%s);\n", arrays, values->name, arrays, values->name);
 }
 
-/* For a region whose own text waits. */
-static const char *late_values(struct emitter *emitter, const struct cb_region *region) {
+/* Lets the kernel behind start, once: a second time took 0.2 us, though it says nothing new. */
+static void add_start(const struct emitter *emitter, const struct cb_region *region, struct cb_text *text) {
+  if (region->late != CB_LATE_ALONE) return;
+  if (is_family(emitter))
+    cb_text_add(text, "  if (arrays.sizes->blocks > %lld && arrays.sizes->blocks <= %d) start_next();\n",
+                (long long)region->early_blocks, CB_LATE_BLOCKS);
+  else if (region->blocks > region->early_blocks) cb_text_add_string(text, "  start_next();\n");
+}
+
+/* What stands behind the wait of a region whose own text waits. */
+static const char *behind_wait(struct emitter *emitter, const struct cb_region *region) {
   struct cb_text text = {0};
+  add_start(emitter, region, &text);
   add_late(&text, "arrays", stored_values(region));
+  if (text.length) text.bytes[--text.length] = 0; /* the template ends the line */
   return keep(emitter, &text);
 }
 
@@ -258,7 +287,10 @@ static enum cb_status expand_sections(struct emitter *emitter, const struct cb_r
   if (cb_plan_rounds_y(emitter->plan)) cb_scope_optional_section(&scope, "rounds_y");
   if (emitter->share) cb_scope_optional_section(&scope, "placed"); /* entries of x are where its vectors lie */
   if (emitter->share && region->loads_together) cb_scope_section(&scope, "together");
-  if (region->waits_late) cb_scope_placeholder(&scope, "late_values", late_values(emitter, region));
+  if (waits_late(emitter, region)) {
+    cb_scope_optional_section(&scope, "late");
+    cb_scope_placeholder(&scope, "behind_wait", behind_wait(emitter, region));
+  }
   if (region->value_storage == CB_VALUES_PLAIN && region->value_type != emitter->plan->sum_type)
     cb_scope_optional_section(&scope, "converted"); /* a value is not its slot's bits */
   if (has_several_sums(emitter)) cb_scope_optional_section(&scope, "several");
@@ -297,16 +329,6 @@ static const char *facts_text(struct emitter *emitter, const struct cb_region *r
   for (int i = 0; i < region->facts_count; i++)
     cb_text_add(&text, "%s%s %s", i ? ", " : "", region->facts[i].key, region->facts[i].value);
   return keep(emitter, &text);
-}
-
-/* The launch that multiplies with the region. */
-static const struct cb_launch *launch_of(const struct cb_plan *plan, const struct cb_region *region) {
-  const int number_of_region = (int)(region - plan->regions);
-  const struct cb_launch *launch = plan->launches;
-  while (launch->prepares || launch->body || launch->first_region > number_of_region ||
-         launch->first_region + launch->regions <= number_of_region)
-    launch++;
-  return launch;
 }
 
 /* How the sums of rows go from a region to the next one in turn: the first region has room for them, each adds its
@@ -421,13 +443,14 @@ static const struct cb_array *values_read(const struct cb_launch *launch, const 
   return launch->prepares ? NULL : stored_values(region);
 }
 
-/* Whether a region of the launch waits for the kernel before. */
-static int waits_late(const struct emitter *emitter, const struct cb_launch *launch) {
-  return launch->regions == 1 && emitter->plan->regions[launch->first_region].waits_late;
+/* The region of the launch that waits for the kernel before; NULL: the launch's kernel does. */
+static const struct cb_region *late_region(const struct emitter *emitter, const struct cb_launch *launch) {
+  const struct cb_region *region = &emitter->plan->regions[launch->first_region];
+  return !launch->body && launch->regions == 1 && waits_late(emitter, region) ? region : NULL;
 }
 
 static void add_late_values(struct emitter *emitter, const struct cb_launch *launch, struct cb_text *text) {
-  for (int i = 0; i < launch->regions && !waits_late(emitter, launch); i++) {
+  for (int i = 0; i < launch->regions && !late_region(emitter, launch); i++) {
     const struct cb_region *region = &emitter->plan->regions[launch->first_region + i];
     add_late(text, cb_arena_format(&emitter->arena, "%s_arrays", region->name), values_read(launch, region));
   }
@@ -552,6 +575,24 @@ static void add_vector_suffix(const struct emitter *emitter, char *kernel, size_
   add_suffix(kernel, size, cb_vector_kernel_name((enum cb_vector_kernel)(emitter->share - emitter->plan->shares)));
 }
 
+/* A launch whose region waits for the kernel before. One of few thread blocks lets the one behind start at once: what
+ * takes longest of short kernels is that they start. */
+static void begin_late(struct emitter *emitter, const struct cb_launch *launch, struct cb_scope *scope) {
+  const struct cb_region *region = late_region(emitter, launch);
+  struct cb_text text = {0};
+  if (!region) return;
+  cb_scope_section(scope, "late");
+  if (region->late != CB_LATE_ALONE || launch->prepares) return;
+  if (is_family(emitter) && region->early_blocks)
+    cb_text_add(&text, "  if (%s_sizes.blocks <= %lld) start_next();\n", region->name, (long long)region->early_blocks);
+  if (is_family(emitter))
+    cb_text_add(&text, "  if (%s_sizes.blocks > %d) wait_for_previous();", region->name, CB_LATE_BLOCKS);
+  else if (launch->blocks <= region->early_blocks) cb_text_add_string(&text, "  start_next();");
+  if (!text.length) return;
+  cb_scope_section(scope, "early");
+  cb_scope_placeholder(scope, "begin", keep(emitter, &text));
+}
+
 static enum cb_status emit_kernel(struct emitter *emitter, int number_of_launch) {
   const struct cb_plan *plan = emitter->plan;
   const struct cb_launch *launch = &plan->launches[number_of_launch];
@@ -588,7 +629,7 @@ static enum cb_status emit_kernel(struct emitter *emitter, int number_of_launch)
   cb_scope_placeholder(&scope, "threads", number(emitter, launch->threads));
   cb_scope_placeholder(&scope, "bounds", cb_launch_bounds(emitter, launch, threads));
   add_clocks(emitter, &scope, number_of_launch);
-  if (waits_late(emitter, launch)) cb_scope_section(&scope, "late");
+  begin_late(emitter, launch, &scope);
   cb_scope_placeholder(&scope, "kernel", kernel);
   cb_scope_placeholder(&scope, "parameters", keep(emitter, &parameters));
   cb_scope_placeholder(&scope, "vectors", keep(emitter, &vectors));

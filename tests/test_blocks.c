@@ -371,6 +371,17 @@ static void tiles_match_a_count(void **state) {
   }
 }
 
+/* What it looks up comes before the wait for the kernel before, values and x behind it. */
+static void verify_sees_what_is_not_waited_for(void **state) {
+  static const struct change changes[] = {
+      {"fe3,n=3", "form=ax", "  wait_behind(columns[0]", "  (void)(columns[0]"},
+      {"fe3,n=3", "form=ax bake-limit=0", "  wait_behind(columns[0]",
+       "  if (value(arrays, first) == 3) return;\n  wait_behind(columns[0]"},
+  };
+  (void)state;
+  check_changes_are_seen(changes, sizeof changes / sizeof *changes, "blocks");
+}
+
 int main(void) {
   omp_set_num_threads(1); /* small matrices: threads that wait for each other only cost time */
   const struct CMUnitTest tests[] = {
@@ -390,6 +401,7 @@ int main(void) {
       cmocka_unit_test(products_of_whole_blocks),
       cmocka_unit_test(products_of_dealt_blocks),
       cmocka_unit_test(products_of_sorted_rows),
+      cmocka_unit_test(verify_sees_what_is_not_waited_for),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

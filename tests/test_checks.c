@@ -92,7 +92,7 @@ static const char long_rows[] = "long_row,rows=300,cols=9000,per_row=3,long_rows
 static const struct fault faults[] = {
     {band, sell, "base + column_offset(arrays, slot)", "base + column_offset(arrays, slot + 4096)",
      "of 'sell0: column_offset', which has "},
-    {band, sell, "base + column_offset(arrays, slot)", "base + column_offset(arrays, -1)",
+    {band, sell, "base + column_offset(arrays, slot)", "base + column_offset(arrays, slot - slot - 1)",
      "index -1 of 'sell0: column_offset', which has "},
     {band, sell, "value(arrays, slot) : sum_t(0)", "value(arrays, slot + (1 << 20)) : sum_t(0)",
      "of 'sell0: values', which has "},

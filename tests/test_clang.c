@@ -97,7 +97,7 @@ static void kernels_of_all_recipes_break_no_rule(void **state) {
 
 /* ---- planted breaches */
 
-#define MULTIPLY "CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thread_block) {"
+#define MULTIPLY "CBGEN_DEVICE void multiply(Arrays arrays, const Vectors &vectors, int thread_block) {"
 
 struct breach {
   const char *matrix, *settings, *rule;
@@ -115,11 +115,13 @@ static const struct breach breaches[] = {
      MULTIPLY "\n  atomicAdd(vectors.carry_sums, zero());", 1},
     {"stencil7,n=6", "recipe=sell form=ax", "y", "commit(vectors, row, sum);", "vectors.y[row] = sum;", 0},
     {"stencil7,n=6", "recipe=dia form=ax", "y", "load_x(vectors, ", "(vectors.x[0], load_x)(vectors, ", 0},
-    {"stencil7,n=6", "recipe=sell form=ax", "y", "  wait_for_previous();", "  y[0] = 0;", 0},
+    {"stencil7,n=6", "recipe=dia form=ax", "y", "  wait_for_previous();", "  y[0] = 0;", 0},
     {"random,rows=70,cols=90,density=0.3", "recipe=sell bake-limit=0", "arrays", MULTIPLY,
      MULTIPLY "\n  if (arrays.values[0] != 0) return;", 1},
     {"random,rows=70,cols=90,density=0.3", "recipe=sell bake-limit=0", "arrays", MULTIPLY,
      MULTIPLY "\n  *(sum_t *)arrays.values = 0;", 1},
+    {"random,rows=70,cols=90,density=0.3", "recipe=sell bake-limit=0", "arrays", MULTIPLY,
+     MULTIPLY "\n  arrays.values = arrays.values + 1;", 1},
     {"stencil7,n=6", "recipe=sell", "constants", "constexpr int kRows",
      "constexpr int kSpare = 1;  // plan: none\nconstexpr int kRows", 0},
     {"stencil7,n=6", "recipe=sell", "constants", "constexpr int kBatch = ", "constexpr int kBatch = 1", 0},
@@ -134,7 +136,7 @@ static const struct breach breaches[] = {
      "for (int i = (int)threadIdx.x; i < 99; i += 7) __syncthreads();", 0},
     {"random,rows=70,cols=90,density=0.3", "recipe=sell bake-limit=0", "bounds", MULTIPLY,
      MULTIPLY "\n  for (int i = 0; i < int(value(arrays, 3)); i++) commit(vectors, thread_block, zero());", 1},
-    {"stencil7,n=6", "recipe=sell form=axpby", "bounds", "  wait_for_previous();",
+    {"stencil7,n=6", "recipe=dia form=axpby", "bounds", "  wait_for_previous();",
      "  for (int i = 0; i < int(alpha); i++) wait_for_previous();", 0},
     {"stencil7,n=6", "recipe=sell", "device", "struct Vectors {", "struct Vectors ( {", 0},
     {"stencil7,n=6", "recipe=sell", "host", "cudaFree(matrix->memory);", "cudaFree(matrix->spare);", 0},

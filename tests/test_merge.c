@@ -280,6 +280,10 @@ static void verify_sees_what_is_left_out(void **state) {
       {"dense,rows=3,cols=300", "form=ax", "if (rows_of[other] > 0) break", ""},
       {"hypersparse,rows=3000", "form=ax", "empty_row(arrays, i)", "0 * empty_row(arrays, i)"},
       {"one_row,cols=9000", "form=ax", "if (group >= 0)", "if (group > 0)"},
+      {"one_row,cols=9000", "form=ax", "  wait_behind(row | base", "  (void)(row | base"},
+      {"uniform,n=200,per_row=16", "form=ax", "  wait_behind(rows | first", "  (void)(rows | first"},
+      {"uniform,n=200,per_row=16", "form=ax bake-limit=0", "  wait_behind(rows |",
+       "  if (value(arrays, tile) == 3) return;\n  wait_behind(rows |"},
   };
   (void)state;
   check_changes_are_seen(changes, sizeof changes / sizeof *changes, "merge");

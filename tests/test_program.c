@@ -134,6 +134,8 @@ static void every_recipe_with_heads_has_programs(void **state) {
         fail_msg("%s: %s", settings, diag.message);
       if (compiled.spilled_bytes) fail_msg("%s: %d bytes", settings, compiled.spilled_bytes);
       assert_int_equal(count_of(cb_text_string(&text), "namespace heads {"), 2);
+      assert_null(strstr(cb_text_string(&text), "wait_behind")); /* nor is the next kernel told to start */
+      assert_null(strstr(cb_text_string(&text), "start_next"));
       cb_compiled_release(&compiled);
       made++;
     }

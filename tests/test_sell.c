@@ -700,13 +700,52 @@ static void verify_sees_what_is_left_out(void **state) {
       {"one_row,cols=9000", "form=ax sell-vary=on", ", end - begin)) return", ", end - begin + 1)) return"},
       {"one_row,cols=9000", "form=ax sell-vary=on", "if (slice < kSegments)", "if (slice < kSegments - 1)"},
       {"one_row,cols=9000", "form=ax sell-cut=on", "segment += 8", "segment += 9"},
-      {"one_row,cols=9000", "form=ax sell-cut=on", " + thread % 8 : 0", " + thread % 4 : 0"},
+      {"one_row,cols=9000", "form=ax sell-cut=on", "begin + thread % 8", "begin + thread % 4"},
+      {"one_row,cols=9000", "form=ax sell-cut=on", "  wait_behind(begin", "  (void)(begin"},
+      {"uniform,n=200,per_row=20", NATURAL "form=ax sell-lanes=4", "  wait_behind(row", "  (void)(row"},
+      {"uniform,n=200,per_row=20", NATURAL "form=ax bake-limit=0", "  wait_behind(row",
+       "  if (value(arrays, slots) == 3) return;\n  wait_behind(row"},
+      {"staircase,n=90", "form=ax sell-vary=on", "  wait_behind(row", "  (void)(row"},
       {"one_row,cols=9000", "form=ax sell-cut=on", "step = 4; step", "step = 2; step"},
       {"one_row,cols=9000", "form=ax sell-cut=on", "row - kRows - 1), sum", "row - kRows), sum"},
       {"one_row,cols=9000", "form=ax sell-cut=on", "if (row > kRows)", "if (row > kRows + 1)"},
   };
   (void)state;
   check_changes_are_seen(changes, sizeof changes / sizeof *changes, "sell");
+}
+
+static int occurrences(const char *text, const char *words) {
+  int count = 0;
+  for (const char *at = text; (at = strstr(at, words)); at++) count++;
+  return count;
+}
+
+/* A launch for itself, of not too many thread blocks: it waits behind what it looks up, and lets the kernel behind
+ * start once, at its beginning where thread blocks are few. */
+static void the_kernel_behind_starts_once(void **state) {
+  static const struct {
+    const char *matrix, *settings;
+    int waits, at_once, starts; /* starts: calls of start_next, in its last launch alone */
+  } cases[] = {
+      {"uniform,n=7680,per_row=4", "recipe=sell sell-lanes=4 form=ax", 1, 1, 1}, /* 120 thread blocks */
+      {"uniform,n=7681,per_row=4", "recipe=sell sell-lanes=4 form=ax", 1, 0, 1},
+      {"uniform,n=23040,per_row=4", "recipe=sell sell-lanes=4 form=ax", 1, 0, 1}, /* 360 */
+      {"uniform,n=23041,per_row=4", "recipe=sell sell-lanes=4 form=ax", 0, 0, 0},
+      {"one_row,cols=9000", "recipe=sell sell-cut=on form=ax", 2, 1, 2},
+      {"stencil7,n=7,extra=0.3", "recipe=dia fuse=on form=ax", 0, 0, 0},
+  };
+  (void)state;
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    struct product product = product_of(cases[c].matrix, cases[c].settings);
+    const char *text = product.source.text + product.source.body;
+    const char *kernels = strstr(text, "// ---- kernels");
+    assert_non_null(kernels);
+    assert_int_equal(occurrences(text, "  wait_behind("), cases[c].waits);
+    assert_int_equal(occurrences(text, "  start_next();"), cases[c].starts);
+    assert_int_equal(strstr(kernels, "  start_next();") != NULL, cases[c].at_once);
+    assert_int_equal(strstr(kernels, "  wait_for_previous();") != NULL, !cases[c].waits);
+    product_release(&product);
+  }
 }
 
 int main(void) {
@@ -737,6 +776,7 @@ int main(void) {
       cmocka_unit_test(padding_is_never_multiplied),
       cmocka_unit_test(joins_with_rows_in_order),
       cmocka_unit_test(products_behind_other_regions),
+      cmocka_unit_test(the_kernel_behind_starts_once),
       cmocka_unit_test(verify_sees_what_is_left_out),
   };
   return cmocka_run_group_tests_name("sell", tests, NULL, NULL);

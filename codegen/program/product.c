@@ -88,19 +88,24 @@ static int add_parameters(struct cb_product_text *product, int launch, int heads
   return 1;
 }
 
-/* The lines of a kernel's body that compute, of a virtual thread block. */
-static void add_body(struct cb_text *function, const char *from, const char *end) {
-  struct cb_text body = {0};
+/* Those of the text's lines that have none of the words. */
+static void add_lines(struct cb_text *text, const char *from, const char *end, const char *const *words) {
   for (const char *next; from < end; from = next) {
     next = strchr(from, '\n') + 1;
-    struct cb_text line = {0};
-    add_range(&line, from, next);
-    const char *text = cb_text_string(&line);
-    if (!strstr(text, "wait_for_previous()") && !strstr(text, "const Vectors vectors = ") && !strstr(text, "after_wait("))
-      cb_text_add_string(&body, text);
-    body.failed |= line.failed;
-    cb_text_release(&line);
+    int is_kept = 1;
+    for (int i = 0; words[i]; i++) is_kept &= !memmem(from, (size_t)(next - from), words[i], strlen(words[i]));
+    if (is_kept) add_range(text, from, next);
   }
+}
+
+/* What kernels, or regions in them, tell the kernels before and behind. */
+#define OF_OTHER_KERNELS "wait_for_previous()", "wait_behind(", "start_next()", "after_wait("
+
+/* The lines of a kernel's body that compute, of a virtual thread block. */
+static void add_body(struct cb_text *function, const char *from, const char *end) {
+  static const char *const others[] = {OF_OTHER_KERNELS, "const Vectors vectors = ", NULL};
+  struct cb_text body = {0};
+  add_lines(&body, from, end, others);
   const char *at = cb_text_string(&body);
   for (const char *found; (found = strstr(at, "blockIdx.x")); at = found + strlen("blockIdx.x")) {
     add_range(function, at, found);
@@ -204,10 +209,11 @@ static int has_failed(const struct cb_product_text *product) {
 /* Regions, and kernels as functions, of the text, or of its namespace `heads`. */
 static enum cb_status take_product(struct cb_product_text *product, const struct cb_program_request *request,
                                    const char *text, int heads, struct cb_diag *diag) {
+  static const char *const others[] = {OF_OTHER_KERNELS, NULL};
   const char *regions = text ? strstr(text, REGION) : NULL;
   const char *kernels = regions ? strstr(regions, "// ---- kernels\n") : NULL;
   if (!kernels) return fail_text("regions and kernels", diag);
-  add_range(&product->regions, regions, kernels);
+  add_lines(&product->regions, regions, kernels, others);
   enum cb_status s = CB_OK;
   for (int i = 0; i < request->launches_count && !s; i++)
     s = take_kernel(product, kernels, request->launches[i].kernel, i, heads, diag);

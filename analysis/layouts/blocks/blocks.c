@@ -777,6 +777,7 @@ static void build_region(struct cb_region_builder *builder, struct state *state)
     builder->region.static_shared = state->shares > 1 ? WARPS * LANES * (int64_t)cb_type_size(builder->sum_type) : 0;
     return;
   }
+  builder->region.late = CB_LATE_ALONE;
   builder->region.most_lanes = state->lanes;
   builder->region.dealt = DEALT;
   builder->region.thread_rows = state->size.rows;

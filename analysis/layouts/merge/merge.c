@@ -568,6 +568,7 @@ static void build_region(struct cb_region_builder *builder, struct state *state)
   builder->region.blocks_per_sm = choose_blocks_per_sm(builder, state);
   builder->region.takes_vectors = 1;
   builder->region.sharing = CB_SHARING_TURNS;
+  builder->region.late = state->units ? CB_LATE_ALONE : CB_LATE_NEVER;
   builder->region.staged_parts = WARPS;
 }
 

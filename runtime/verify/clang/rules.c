@@ -145,14 +145,20 @@ static int has_accessor(const struct cb_syntax *tree, int space, const char *arr
   return 0;
 }
 
+/* Whether the node, but for what has no cursor of its own, calls the function. */
+static int is_call(const struct cb_syntax *tree, int node, const char *function) {
+  while (node >= 0 && tree->nodes[node].kind == CB_CLANG_UNEXPOSED) node = tree->nodes[node].last;
+  return node >= 0 && tree->nodes[node].kind == CB_CLANG_CALL && !strcmp(tree->nodes[node].name, function);
+}
+
 static void check_access(const struct checked *checked, int use, int space, const char *array) {
   const struct cb_syntax *tree = checked->tree;
   const struct cb_syntax_node *node = &tree->nodes[use];
   const int function = cb_syntax_function(tree, use);
   if (!has_accessor(tree, space, array)) return;
   if (tree->nodes[function].parent == space && is_accessor(tree->nodes[function].name, array)) return;
-  if (cb_syntax_is_kernel(tree, function) && cb_syntax_is_operator(tree, node->parent, "=")) return;
-  if (is_argument_of(tree, use, "after_wait")) return; /* a kernel hands its own parameter on */
+  if (cb_syntax_is_operator(tree, node->parent, "=") && is_call(tree, tree->nodes[node->parent].last, "after_wait")) return;
+  if (is_argument_of(tree, use, "after_wait")) return; /* a kernel, or what waits itself, hands its own parameter on */
   cb_clang_find(checked->report, "arrays", node->line, node->column, "'%s' reaches the array '%s' without its accessor",
                 name_of(tree, function), array);
 }

@@ -19,6 +19,7 @@ struct Allocation {
   char *p;
   size_t bytes;
   const void *whole;  // that this is a part of, or nullptr
+  bool changes;       // kernels may write it that kernels behind overlap with
 };
 static List<Allocation> allocations;
 
@@ -31,7 +32,7 @@ static int allocate(void **p, size_t bytes, const void *whole) {
   memset(block, kGuardByte, guard_bytes);
   memset(start, 0xff, bytes);
   memset(start + bytes, kGuardByte, guard_bytes);
-  allocations.add(Allocation{start, bytes, whole});
+  allocations.add(Allocation{start, bytes, whole, false});
   *p = start;
   return 0;
 }
@@ -49,6 +50,24 @@ static void check_side(const void *p, size_t bytes, bool device) {
   }
   if (device)
     stop(EMULATION_BOUNDS, "a copy of %zu bytes to or from a pointer outside all allocations", bytes);
+}
+
+static Allocation *allocation_of(const void *p) {
+  for (size_t i = 0; i < allocations.count; i++) {
+    Allocation &a = allocations.items[i];
+    if ((size_t)((uintptr_t)p - (uintptr_t)a.p) < a.bytes) return &a;
+  }
+  return nullptr;
+}
+
+void emulated::note_changing(const void *p) {
+  Allocation *const array = allocation_of(p);
+  if (array) array->changes = true;
+}
+
+bool emulated::may_change(const void *p) {
+  const Allocation *const array = allocation_of(p);
+  return array && array->changes;
 }
 
 int emulated::allocate(void **p, size_t bytes) {

@@ -51,6 +51,8 @@ void end_atomic(void *p, size_t size, const void *before);
 void wait(const char *kernel);  // for the kernels before this one
 extern bool waited;
 void too_early(int line);
+void note_changing(const void *p);  // in the array of `p` is what kernels before may write
+bool may_change(const void *p);     // whether it is in such an array
 constexpr size_t kWrittenMarks = 1 << 16;
 extern unsigned char written[kWrittenMarks];  // by this launch; one mark for 64 bytes, and others far away
 EMULATED_INLINE unsigned char &mark_of(const void *p) { return written[(uintptr_t)p / 64 % kWrittenMarks]; }
@@ -83,7 +85,10 @@ extern emulated::Position threadIdx, blockIdx;
 inline void wait_for_previous(const char *kernel = __builtin_FUNCTION()) { emulated::wait(kernel); }
 inline void wait_behind(int, const char *kernel = __builtin_FUNCTION()) { emulated::wait(kernel); }
 inline void start_next() {}
-template <class T> inline const T *after_wait(const T *p) { return p; }
+template <class T> inline const T *after_wait(const T *p) {
+  emulated::note_changing(p);
+  return p;
+}
 inline int64_t found_once(int64_t number) { return number; }
 
 struct Index { int bytes, base, step; };  // of a family's array (codegen/family.h)
@@ -232,6 +237,7 @@ inline void end_clock(WarpClock *clock, int line = __builtin_LINE()) {
 template <class T> inline T load_l2(const T *p, int line = __builtin_LINE()) {
   emulated::events++;
   if ((uintptr_t)p % sizeof(T)) emulated::misaligned(p, sizeof(T), line);
+  if (!emulated::waited) emulated::too_early(line);
   T value = *p;
   emulated::read_l2(p, sizeof value, &value, line);
   return value;
@@ -239,6 +245,7 @@ template <class T> inline T load_l2(const T *p, int line = __builtin_LINE()) {
 template <class T> EMULATED_INLINE T load(const T *p, int line = __builtin_LINE()) {
   emulated::events++;
   if ((uintptr_t)p % sizeof(T)) emulated::misaligned(p, sizeof(T), line);
+  if (!emulated::waited && emulated::may_change(p)) emulated::too_early(line);
   if (emulated::mark_of(p)) emulated::check_unwritten(p, sizeof(T), line);
   return *p;
 }
@@ -335,6 +342,7 @@ inline Vector<T, n> load_stream_vector(const T *p, int line = __builtin_LINE()) 
   constexpr size_t bytes = sizeof(Vector<T, n>), alignment = bytes < 16 ? bytes : 16;
   static_assert(bytes % 16 == 0 || bytes == 8 || bytes == 4 || bytes == 2, "no vector load of this size");
   if ((uintptr_t)p % alignment) emulated::misaligned(p, alignment, line);
+  if (!emulated::waited && emulated::may_change(p)) emulated::too_early(line);
   Vector<T, n> vector;
   for (int i = 0; i < n; i++) vector.at[i] = p[i];
   return vector;

@@ -1,7 +1,7 @@
 // The carry protocol without its fence: another block may not see the sums yet.
 // expect 75 global race: line 9 reads what thread 0 of block
 constexpr int kBlocks = 37, kThreads = 32;
-CBGEN_KERNEL void kernel(const double *x, double *y, double *carry, unsigned *counter) {
+CBGEN_KERNEL void kernel(const double *x, double *y, double *carry, unsigned *counter) { wait_for_previous();
   if (threadIdx.x > 0) return;
   store_l2(carry + blockIdx.x, load(x + blockIdx.x));
   if (atomicAdd(counter, 1u) != kBlocks - 1) return;

@@ -1,6 +1,6 @@
 // One row over all blocks: partial sums in carry slots, the last arriver adds them in slot order.
 constexpr int kBlocks = 37, kThreads = 64;
-CBGEN_KERNEL void __launch_bounds__(64) kernel(const double *x, double *y, double *carry, unsigned *counter) {
+CBGEN_KERNEL void __launch_bounds__(64) kernel(const double *x, double *y, double *carry, unsigned *counter) { wait_for_previous();
   __shared__ Shared<double, 2> sums;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   double sum = load(x + blockIdx.x * 64 + threadIdx.x);

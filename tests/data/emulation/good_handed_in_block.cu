@@ -1,6 +1,6 @@
 // Within a block a barrier hands over what was stored to global memory: no fence. A fence behind it speaks for all.
 constexpr int kBlocks = 37, kThreads = 64;
-CBGEN_KERNEL void __launch_bounds__(64) kernel(const double *x, double *y, double *carry, unsigned *counter) {
+CBGEN_KERNEL void __launch_bounds__(64) kernel(const double *x, double *y, double *carry, unsigned *counter) { wait_for_previous();
   __shared__ Shared<unsigned, 1> before;
   if (threadIdx.x == 40) store_l2(carry + blockIdx.x, load(x + blockIdx.x));
   __syncthreads();

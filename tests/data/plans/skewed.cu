@@ -53,6 +53,19 @@ CBGEN_DEVICE void wait_for_previous() {
   if constexpr (kArch >= 900) asm volatile("griddepcontrol.wait;" ::: "memory");
 }
 
+// The same behind a load of that number, which is none below 0: compilers would move a plain wait before it, as they do
+// where they see that the condition holds. Of what is below 0 here they know nothing.
+CBGEN_DEVICE void wait_behind(int number) {
+  int multiprocessors;
+  asm("mov.u32 %0, %%nsmid;" : "=r"(multiprocessors));
+  if (number != ~multiprocessors) wait_for_previous();
+}
+
+// The kernel behind in the stream may start, and wait for this one's end, as soon as all thread blocks are here.
+CBGEN_DEVICE void start_next() {
+  if constexpr (kArch >= 900) asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+
 // The same pointer, of which the compiler knows nothing before this point: no load through it comes earlier.
 template <class T> CBGEN_DEVICE const T *after_wait(const T *p) {
   asm volatile("" : "+l"(p)::"memory");
@@ -238,7 +251,7 @@ CBGEN_DEVICE void multiply_chunk(const Arrays &arrays, const Vectors &vectors, i
 }
 
 // A tile: whole rows. A warp's chunk of it is 32 * kItems nonzeros; the rows that end there are the warp's to write.
-CBGEN_DEVICE void multiply_tile(const Arrays &arrays, const Vectors &vectors, int tile) {
+CBGEN_DEVICE void multiply_tile(Arrays arrays, const Vectors &vectors, int tile) {
   __shared__ Shared<sum_t, 256 * kItems> sums;  // [warp]: products, then sums of rows
   __shared__ Shared<sum_t, 8> open_sums;        // [warp]: what stands open at the end of the chunk
   __shared__ Shared<int, 8> rows_of;            // [warp]: rows that end in the chunk
@@ -248,6 +261,10 @@ CBGEN_DEVICE void multiply_tile(const Arrays &arrays, const Vectors &vectors, in
   const int rows = row_count(arrays, chunk), first = first_row(arrays, chunk);
   const int end = first_end(arrays, chunk);
   const int row_of_lane = lane < rows ? first + row_offset(arrays, end + lane) : 0;
+  // Up to here nothing was read but the matrix's structure.
+  wait_behind(rows | first | row_of_lane | first_step(arrays, tile) | kFirstColumn);
+  start_next();
+  arrays.values = after_wait(arrays.values);
   sum_t products[kItems], open = zero();
   multiply_chunk(arrays, vectors, tile, products);
   if (rows > 0) {
@@ -274,7 +291,7 @@ CBGEN_DEVICE void multiply_tile(const Arrays &arrays, const Vectors &vectors, in
 }
 
 // A long row, or a segment of one. The loads of kBatch nonzeros per thread are in flight before the first is used.
-CBGEN_DEVICE void multiply_long(const Arrays &arrays, const Vectors &vectors, int block) {
+CBGEN_DEVICE void multiply_long(Arrays arrays, const Vectors &vectors, int block) {
   constexpr int kBatch = 8;
   __shared__ Shared<sum_t, 8> warp_sums;
   const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
@@ -282,6 +299,9 @@ CBGEN_DEVICE void multiply_long(const Arrays &arrays, const Vectors &vectors, in
   const int base = kLongColumn, row = kLongRow;
   const int count = int(end - first);
   const int some_group = kCarryGroup;
+  wait_behind(row | base | count | max(some_group, 0));  // up to here nothing was read but the matrix's structure
+  start_next();
+  arrays.values = after_wait(arrays.values);
   sum_t sum = zero();
   for (int k = (int)threadIdx.x; k < count; k += 256 * kBatch) {
     int columns[kBatch];
@@ -322,12 +342,16 @@ CBGEN_DEVICE void multiply_long(const Arrays &arrays, const Vectors &vectors, in
   if (lane == 0) commit(vectors, row, sum);
 }
 
-CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thread_block) {
-  // Rows without nonzeros, in equal shares.
+// Rows without nonzeros, in equal shares.
+CBGEN_DEVICE void write_empty_rows(const Arrays &arrays, const Vectors &vectors, int thread_block) {
   for (unsigned i = 256u * thread_block + threadIdx.x; i < unsigned(kEmptyRows); i += 256u * kBlocks)
     commit(vectors, empty_row(arrays, i), zero());
+}
+
+CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thread_block) {
   if (thread_block < kLongBlocks) multiply_long(arrays, vectors, thread_block);
   else multiply_tile(arrays, vectors, thread_block - kLongBlocks);
+  write_empty_rows(arrays, vectors, thread_block);  // behind the wait
 }
 
 }  // namespace merge0
@@ -336,9 +360,7 @@ CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thr
 
 constexpr int kThreads = 256;  // launch: threads of a thread block
 CBGEN_KERNEL void __launch_bounds__(kThreads, blocks_that_fit(6, kThreads)) skewed_spmv(merge0::Arrays merge0_arrays, const vector_t *x, vector_t *y, sum_t alpha, sum_t beta, sum_t *carry_sums, uint32_t *carry_counters) {
-  wait_for_previous();
   const Vectors vectors = {x, y, alpha, beta, carry_sums, carry_counters};
-  merge0_arrays.values = after_wait(merge0_arrays.values);
   merge0::multiply(merge0_arrays, vectors, (int)blockIdx.x);
 }
 

@@ -44,6 +44,19 @@ CBGEN_DEVICE void wait_for_previous() {
   if constexpr (kArch >= 900) asm volatile("griddepcontrol.wait;" ::: "memory");
 }
 
+// The same behind a load of that number, which is none below 0: compilers would move a plain wait before it, as they do
+// where they see that the condition holds. Of what is below 0 here they know nothing.
+CBGEN_DEVICE void wait_behind(int number) {
+  int multiprocessors;
+  asm("mov.u32 %0, %%nsmid;" : "=r"(multiprocessors));
+  if (number != ~multiprocessors) wait_for_previous();
+}
+
+// The kernel behind in the stream may start, and wait for this one's end, as soon as all thread blocks are here.
+CBGEN_DEVICE void start_next() {
+  if constexpr (kArch >= 900) asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+
 // The same pointer, of which the compiler knows nothing before this point: no load through it comes earlier.
 template <class T> CBGEN_DEVICE const T *after_wait(const T *p) {
   asm volatile("" : "+l"(p)::"memory");
@@ -128,17 +141,25 @@ CBGEN_DEVICE sum_t value(const Arrays &arrays, int slot) {
   return sum_t(load(arrays.values + slot));
 }
 
+// Columns of the next kBatch steps, of those before `most`.
+CBGEN_DEVICE void load_columns(const Arrays &arrays, index_t slots, int base, int step, int most,
+    int (&columns)[kBatch]) {
+#pragma unroll
+  for (int i = 0; i < kBatch; i++) {
+    const index_t slot = slots + 32 * index_t(step + i);
+    columns[i] = step + i < most ? base + column_offset(arrays, slot) : 0;
+  }
+}
+
 // Adds the next kBatch steps' products to `sum`. Their loads are in flight before the first is used. No lane goes past
 // its local row's end, so padding is never multiplied.
 // Padding is loaded, though: where the slice ends, after `most` steps, is known before where its rows end.
-CBGEN_DEVICE sum_t add_batch(const Arrays &arrays, const Vectors &vectors, index_t slots, int base, int step, int steps,
-    int most, sum_t sum) {
-  int columns[kBatch];
+CBGEN_DEVICE sum_t add_batch(const Arrays &arrays, const Vectors &vectors, index_t slots,
+    const int (&columns)[kBatch], int step, int steps, int most, sum_t sum) {
   sum_t values[kBatch];
   #pragma unroll
   for (int i = 0; i < kBatch; i++) {
     const index_t slot = slots + 32 * index_t(step + i);
-    columns[i] = step + i < most ? base + column_offset(arrays, slot) : 0;
     values[i] = step + i < most ? value(arrays, slot) : sum_t(0);
   }
 #pragma unroll
@@ -148,7 +169,7 @@ CBGEN_DEVICE sum_t add_batch(const Arrays &arrays, const Vectors &vectors, index
 }
 
 // Slot (step, lane) of a slice holds a nonzero of the local row that the lane works for. Its lanes take turns.
-CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thread_block) {
+CBGEN_DEVICE void multiply(Arrays arrays, const Vectors &vectors, int thread_block) {
   const int lane = (int)threadIdx.x % 32, slice = 8 * thread_block + (int)threadIdx.x / 32;
   const int first = first_step(arrays, slice), base = first_column(arrays, slice);
   const int end = first_step(arrays, slice + 1);
@@ -158,7 +179,11 @@ CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thr
   const index_t slots = index_t(first) * 32 + lane;
   const int most = end - first;  // steps of the slice
   const int steps = (length - lane % lanes + lanes - 1) >> log2;
-  sum_t sum = add_batch(arrays, vectors, slots, base, 0, steps, most, zero());
+  int columns[kBatch];
+  load_columns(arrays, slots, base, 0, most, columns);
+  wait_behind(row | columns[0] | columns[kBatch - 1]);  // up to here nothing was read but the matrix's structure
+  arrays.values = after_wait(arrays.values);
+  sum_t sum = add_batch(arrays, vectors, slots, columns, 0, steps, most, zero());
   #pragma unroll
   for (int step = lanes / 2; step > 0; step /= 2) sum = add(sum, shuffle_xor(sum, step));
   if (lane % lanes == 0 && row < kRows) commit(vectors, row, sum);
@@ -170,9 +195,8 @@ CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thr
 
 constexpr int kThreads = 256;  // launch: threads of a thread block
 CBGEN_KERNEL void __launch_bounds__(kThreads, blocks_that_fit(5, kThreads)) uneven_spmv(sell0::Arrays sell0_arrays, const vector_t *x, vector_t *y, sum_t alpha, sum_t beta) {
-  wait_for_previous();
+  start_next();
   const Vectors vectors = {x, y, alpha, beta};
-  sell0_arrays.values = after_wait(sell0_arrays.values);
   sell0::multiply(sell0_arrays, vectors, (int)blockIdx.x);
 }
 
