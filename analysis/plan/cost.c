@@ -170,6 +170,33 @@ static void add_parts(const struct cb_plan *plan, const struct cb_vector_share *
   }
 }
 
+/* Lines of L1 that a warp's step asks for: those of the matrix and its column, and for each column a row of X of each
+ * slot, once for each load that a thread needs for its entries. Of half a line or less two are as fast as one. */
+static int64_t lines_of_step(const struct cb_plan *plan, const struct cb_steps *steps,
+                             const struct cb_vector_share *share) {
+  enum { LANES = 32, SHORT = 32 /* bytes */, OF_SHORT = 60 /* percent */ };
+  const int64_t pieces = cb_divide_up(share->each * (int64_t)cb_type_size(plan->vector_type), CB_PIECE_BYTES);
+  const int64_t rows = steps->columns * pieces * (LANES / share->parts);
+  const int64_t percent = share->parts * CB_PIECE_BYTES <= SHORT ? OF_SHORT : 100;
+  return 1 + steps->loads + rows * percent / 100;
+}
+
+/* Where a lane has a block row's blocks step by step: the multiprocessor that has the most thread blocks is asked for
+ * their lines, beside which the matrix streams; if warps' batches do not take longer. Thread blocks that find no room at
+ * first come in further rounds. */
+static int64_t steps_ns(const struct cb_plan *plan, const struct cb_vector_share *share) {
+  enum { RESIDENT = 2 /* thread blocks of a multiprocessor: a thread has several rows' sums, and blocks in flight */ };
+  const struct cb_region *region = &plan->regions[0];
+  const int64_t blocks = region->blocks * share->parts, processors = plan->target.multiprocessors;
+  const int64_t bytes = cb_plan_bytes(plan) + cb_share_vectors_of(share) * cb_cost_vector_bytes(plan);
+  const int64_t lines = region->steps.steps * lines_of_step(plan, &region->steps, share) / region->blocks;
+  const int64_t busiest_ns = cb_divide_up(blocks, processors) * lines * CB_COST_STEPS_LINE_PS / 1000;
+  const int64_t flowing_ns = together(busiest_ns, cb_cost_stream_ns(bytes, &plan->target));
+  const int64_t rounds = cb_divide_up(blocks, RESIDENT * processors);
+  return CB_COST_STEPS_START_NS + cb_larger(flowing_ns, region->cost.chain_ns / 4 * 5) +
+         CB_COST_STEPS_ROUND_NS * (rounds - 1);
+}
+
 /* A plan for several vectors at once costs what they take together: as many passes as kernels need, each with X and Y,
  * and wider gathers; or as many products. */
 static void add_vectors(struct cb_plan *plan) {
@@ -181,6 +208,10 @@ static void add_vectors(struct cb_plan *plan) {
   }
   if (plan->regions_count == 1 && plan->regions[0].several_ns) {
     cost->gpu_ns = plan->regions[0].several_ns;
+    return;
+  }
+  if (plan->regions_count == 1 && plan->regions[0].steps.steps && share->sharing == CB_SHARING_LANES) {
+    cost->gpu_ns = steps_ns(plan, share) * (plan->vectors / cb_share_vectors_of(share));
     return;
   }
   const int64_t size = (int64_t)cb_type_size(plan->vector_type), once = cb_share_vectors_of(share);

@@ -224,8 +224,9 @@ static int pads_too_much(const struct state *state, const struct cb_region_build
 
 /* Threads that share the vectors of a row, where each has as many as one load brings. */
 static int64_t threads_of_row(const struct cb_region_builder *builder) {
-  const int64_t bytes = builder->options->vectors * (int64_t)cb_type_size(builder->vector_type);
-  return builder->options->vectors > 1 ? cb_larger(1, cb_smaller(bytes / CB_PIECE_BYTES, LANES)) : 1;
+  const int vectors = cb_options_vectors(builder->options);
+  const int64_t bytes = vectors * (int64_t)cb_type_size(builder->vector_type);
+  return vectors > 1 ? cb_larger(1, cb_smaller(bytes / CB_PIECE_BYTES, LANES)) : 1;
 }
 
 /* Whether twice as many lanes for each block row give work to a multiprocessor's 512 threads. By several vectors, as
@@ -797,6 +798,7 @@ static void build_region(struct cb_region_builder *builder, struct state *state)
     builder->region.static_shared = state->shares > 1 ? WARPS * LANES * (int64_t)cb_type_size(builder->sum_type) : 0;
     return;
   }
+  builder->region.steps = (struct cb_steps){state->steps, (int)(cb_tile_area(state->size) / state->vector), state->size.cols};
   builder->region.most_lanes = state->lanes;
   builder->region.dealt = DEALT;
   builder->region.thread_rows = state->size.rows;
