@@ -149,9 +149,11 @@ enum cb_commit {
 
 /* What warps ask of L1 for several vectors, step by step; none: steps 0. */
 struct cb_steps {
-  int64_t steps; /* of all warps, as one vector has them */
-  int loads;     /* of the matrix in a step, each of which is a line of L1 */
-  int columns;   /* of X that a lane multiplies in a step */
+  int64_t steps;   /* of all warps, as one vector has them */
+  int loads;       /* of the matrix in a step, each of which is a line of L1 */
+  int columns;     /* of X that a lane multiplies in a step */
+  int neighbours;  /* neighbouring lanes have neighbouring rows of X */
+  int in_rounds;   /* a multiprocessor holds two thread blocks, as threads have several rows' sums and blocks in flight */
 };
 
 /* How a region shares the launch of the region before it. */

@@ -798,7 +798,10 @@ static void build_region(struct cb_region_builder *builder, struct state *state)
     builder->region.static_shared = state->shares > 1 ? WARPS * LANES * (int64_t)cb_type_size(builder->sum_type) : 0;
     return;
   }
-  builder->region.steps = (struct cb_steps){state->steps, (int)(cb_tile_area(state->size) / state->vector), state->size.cols};
+  builder->region.steps = (struct cb_steps){.steps = state->steps,
+                                            .loads = 1 + (int)(cb_tile_area(state->size) / state->vector),
+                                            .columns = state->size.cols,
+                                            .in_rounds = state->size.rows > 1};
   builder->region.most_lanes = state->lanes;
   builder->region.dealt = DEALT;
   builder->region.thread_rows = state->size.rows;

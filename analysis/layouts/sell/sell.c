@@ -725,6 +725,7 @@ static void build_region(struct cb_region_builder *builder, struct state *state)
   builder->region.most_lanes = state->varied ? LANES : state->lanes;
   builder->region.scatters_rows = state->cut;
   builder->region.loads_together = state->together;
+  builder->region.steps = (struct cb_steps){.steps = state->steps, .loads = 2, .columns = 1};
   if (state->cut) build_cut(builder, state);
 }
 
