@@ -153,7 +153,7 @@ struct cb_steps {
   int loads;       /* of the matrix in a step, each of which is a line of L1 */
   int columns;     /* of X that a lane multiplies in a step */
   int neighbours;  /* neighbouring lanes have neighbouring rows of X */
-  int in_rounds;   /* a multiprocessor holds two thread blocks, as threads have several rows' sums and blocks in flight */
+  int in_rounds;   /* a multiprocessor holds two thread blocks: threads have several rows' sums, and blocks in flight */
 };
 
 /* How a region shares the launch of the region before it. */

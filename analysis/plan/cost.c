@@ -170,9 +170,9 @@ static void add_parts(const struct cb_plan *plan, const struct cb_vector_share *
   }
 }
 
-/* Lines of L1 that a warp's step asks for: those of the matrix, and for each column a row of X of each lane or of each
- * lanes that share one, once for each load that a thread needs for its entries. Of half a line and less two are nearly as
- * fast as one; where warps share vectors, four, as lanes of a row often have neighbouring columns. */
+/* Lines of L1 that a warp's step asks for: those of the matrix, and for each column a row of X of each lane, or of all
+ * lanes that share one, once for each load that a thread needs for its entries. Of half a line and less two are nearly
+ * as fast as one; where warps share vectors, four, as lanes of a row often have neighbouring columns. */
 static int64_t lines_of_step(const struct cb_plan *plan, const struct cb_steps *steps,
                              const struct cb_vector_share *share) {
   enum { LANES = 32, LINE = 128, SHORT = 32 /* bytes */, OF_SHORT = 60 /* percent */, OF_WARPS = 25 };
@@ -184,13 +184,15 @@ static int64_t lines_of_step(const struct cb_plan *plan, const struct cb_steps *
 }
 
 /* What a region's lines take of the multiprocessor that has the most thread blocks. */
-static int64_t lines_ns(const struct cb_plan *plan, const struct cb_region *region, const struct cb_vector_share *share) {
+static int64_t lines_ns(const struct cb_plan *plan, const struct cb_region *region,
+                        const struct cb_vector_share *share) {
   const int64_t lines = region->steps.steps * lines_of_step(plan, &region->steps, share) / region->blocks;
-  return cb_divide_up(region->blocks * share->parts, plan->target.multiprocessors) * lines * CB_COST_STEPS_LINE_PS / 1000;
+  const int64_t most = cb_divide_up(region->blocks * share->parts, plan->target.multiprocessors);
+  return most * lines * CB_COST_STEPS_LINE_PS / 1000;
 }
 
-/* The same where two thread blocks find room at a time, and others come in further rounds, of which the last one takes as
- * long as a warp's batches at least; and while the matrix streams. */
+/* The same where two thread blocks find room at a time, and others come in further rounds, of which the last one takes
+ * as long as a warp's batches at least; and while the matrix streams. */
 static int64_t rounds_ns(const struct cb_plan *plan, const struct cb_region *region,
                          const struct cb_vector_share *share) {
   enum { RESIDENT = 2 };

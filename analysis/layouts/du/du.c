@@ -181,7 +181,7 @@ static enum cb_status predict(struct cb_region_builder *builder, const struct st
 }
 
 /* Whether blocks of neighbouring rows are so empty that no search among large matrices need look at them. By eight
- * vectors they win with 10 nonzeros and more (wathen100, stiffness matrices), and lose with 5 (random) and 3 (R-MAT 14). */
+ * vectors they win with 10 nonzeros and more (wathen100, stiffness matrices), and lose with 5 and 3 (R-MAT 14). */
 static int is_too_empty(const struct cb_csr *csr) {
   enum { ENOUGH = 8, SAMPLES = 256, WIDTH = 4 };
   const struct cb_chunks chunks = {.csr = csr};
