@@ -242,7 +242,8 @@ static enum cb_status make_slices(struct state *state, const struct cb_region_bu
   state->blocks = census.tiles;
   if (state->blocks == CB_TILES_UNKNOWN)
     return cb_fail(diag, CB_ERR_DEVICE, "blocks could not be counted on the GPU");
-  if (!cb_blocks_are_full(&census, state->size, builder->settings[BLOCKS_FILL])) return cb_blocks_refuse(builder->settings, diag);
+  if (!cb_blocks_are_full(&census, state->size, builder->settings[BLOCKS_FILL]))
+    return cb_blocks_refuse(builder->settings, diag);
   state->equal = cb_larger(cb_equal_length(state->block_rows, blocks_of, state), 0);
   (cb_blocks_may_be_whole(state->size, builder) ? choose_shares : choose_lanes)(state, builder);
   state->steps = choose_order(state, builder);
@@ -919,7 +920,8 @@ static void describe(const void *user, struct cb_pack_lists *lists) {
   *lists = (struct cb_pack_lists){
       .numbers = {[SLICES] = slices, [LANES_LOG2] = log2, [BLOCK_ROWS] = state->block_rows,
                   [NUMBER_OF_ROWS] = state->csr->rows, [TILE_ROWS] = state->size.rows, [TILE_COLS] = state->size.cols,
-                  [VECTOR] = is_whole(state) ? 0 : state->vector, [PRESENCE_BYTES] = cb_blocks_presence_bytes(state->size)},
+                  [VECTOR] = is_whole(state) ? 0 : state->vector,
+                  [PRESENCE_BYTES] = cb_blocks_presence_bytes(state->size)},
       .lists = {{state->first_slot, (slices + 1) * (int64_t)sizeof *state->first_slot},
                 {state->first_column, slices * (int64_t)sizeof *state->first_column},
                 {state->order, state->order ? state->local_rows * (int64_t)sizeof *state->order : 0}},
