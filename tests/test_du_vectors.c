@@ -3,6 +3,8 @@
  * cut; the order of long rows; when it is chosen; failing allocations; products against the oracle. */
 #include "tests/layouts.h"
 
+#include "analysis/plan/recipe.h"
+
 /* ---- what the arrays say, read as the kernel reads them */
 
 enum { BATCH = 4 };
