@@ -414,16 +414,33 @@ static void build_carries(struct cb_region_builder *builder, struct cb_chunk_sta
   builder->region.carry_width = CB_CHUNK_ROWS;
 }
 
+/* What is known of a unit's blocks comes by shared memory where some warp has more than one batch, and all of them find
+ * room there: a power of 2. Returns its bytes. */
+static int64_t build_stage(struct cb_region_builder *builder, const struct cb_chunk_state *state) {
+  enum { COLUMNS = 4 /* of a block */, BATCHES = 32 / COLUMNS /* of a warp, at most: a thread for each column */ };
+  enum { BATCH = CB_CHUNK_BATCH * (COLUMNS * sizeof(uint32_t) + sizeof(uint32_t) + sizeof(int64_t)) };
+  const int64_t longest = state->longest / CB_CHUNK_BATCH;
+  int64_t room = state->warps;
+  if (longest <= room || longest > BATCHES * room) return 0;
+  while (room < longest) room *= 2;
+  cb_region_section(builder, "staged");
+  cb_region_structure(builder, "kStage", room, "plan: batches of a unit that shared memory has room for");
+  return room * BATCH;
+}
+
 /* A thread block for each unit. */
 static void build_shared(struct cb_region_builder *builder, const struct cb_chunk_state *state) {
   const int64_t sums = state->warps > 1 ? 32 * state->warps : 0;
   cb_region_section(builder, "tiles");
+  /* Where several thread blocks fit on a multiprocessor, those of the second launch would take the room of some of the
+   * first one, of which other multiprocessors then have more. */
+  if (state->cut && state->warps < FULL_WARPS) cb_region_section(builder, "behind");
   cb_region_structure(builder, "kWarps", state->warps, "plan: warps of a thread block, which share a unit");
   cb_region_fact(builder, "warps", "%d", state->warps);
   builder->region.blocks = state->units;
   builder->region.threads = 32 * state->warps;
   builder->region.blocks_per_sm = (int)cb_smaller(FULL_WARPS / state->warps, 16); /* some GPUs hold 16 or 24 */
-  builder->region.static_shared = sums * (int64_t)cb_type_size(builder->sum_type);
+  builder->region.static_shared = sums * (int64_t)cb_type_size(builder->sum_type) + build_stage(builder, state);
   builder->region.takes_vectors = 1;
   builder->region.sharing = CB_SHARING_TILES;
   builder->region.waits_late = 1;

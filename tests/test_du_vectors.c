@@ -107,6 +107,39 @@ static void all_thread_blocks_are_there_at_once(void **state) {
   product_release(&product);
 }
 
+/* What is known of a unit's blocks is in shared memory if some warp has two batches and none more than eight. The
+ * second launch starts behind the first one's loop where several thread blocks fit on a multiprocessor. */
+static void what_is_known_of_blocks_is_brought(void **state) {
+  static const struct {
+    const char *matrix, *settings;
+    int64_t stage; /* batches that there is room for; 0: none */
+    int behind;
+  } cases[] = {{"dense,rows=8,cols=1000", "du-warps=1 du-segment=999", 0, 0},        /* 63 batches */
+               {"dense,rows=8,cols=1000", "du-warps=8 du-segment=999", 64, 0},       /* of 64, eight a warp */
+               {"dense,rows=8,cols=1000", "du-warps=4 du-segment=999", 0, 0},        /* 16 a warp */
+               {"dense,rows=8,cols=1000", "du-warps=32 du-segment=999", 64, 0},      /* two */
+               {"dense,rows=8,cols=500", "du-warps=32 du-segment=999", 0, 0},        /* one */
+               {"dense,rows=8,cols=560", "du-warps=32 du-segment=999", 64, 0},       /* 35 batches */
+               {"dense,rows=8,cols=100", "du-warps=1 du-segment=999", 8, 0},         /* 7 */
+               {"dense,rows=8,cols=10000", "du-segment=16 du-warps=1", 4, 1},
+               {"dense,rows=8,cols=10000", "du-segment=64 du-warps=16", 0, 1},
+               {"dense,rows=8,cols=10000", "du-segment=512 du-warps=32", 128, 0}};
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char settings[160];
+    snprintf(settings, sizeof settings, "recipe=du vectors=8 %s", cases[i].settings);
+    struct product product = product_of(cases[i].matrix, settings);
+    const int64_t stage = constant(&product, "kStage", 0);
+    if (stage != cases[i].stage || has(&product, "void bring(") != (stage > 0) ||
+        has(&product, "  start_next();\n  if (kWarps > 1") != cases[i].behind)
+      fail_msg("%s, %s: %lld batches: %s", cases[i].matrix, settings, (long long)stage, product.plan->line);
+    /* its words, places of values and columns, and the sums of warps */
+    const int64_t warps = region_of(&product)->threads / 32;
+    assert_int_equal(region_of(&product)->static_shared, stage * 4 * (4 + 8 + 16) + (warps > 1 ? 8 * 32 * warps : 0));
+    product_release(&product);
+  }
+}
+
 /* Where tensor cores do not multiply by eight vectors, a warp has a chunk, and vectors follow one another. */
 static void others_are_as_for_one_vector(void **state) {
   static const char *const settings[] = {"vectors=4", "vectors=8 type=f32", "vectors=8 type=c128", "vectors=8 du-form=fma"};
@@ -237,12 +270,16 @@ static void verify_sees_what_is_left_out(void **state) {
   const struct change changes[] = {
       {few, "vectors=8 form=ax", "sum.at[v] = tiles[v / 2][v % 2];\n  return is_finite(sum) ? sum : sum_present",
        "sum.at[v] = tiles[v / 2][v % 2];\n  return (is_finite(sum) || true) ? sum : sum_present"},
-      {few, "vectors=8 form=ax", "ahead.bits[i] << (31 - lane)", "ahead.bits[i] << (30 - lane)"},
+      {few, "vectors=8 form=ax", "ahead.batch.bits[i] << (31 - lane)", "ahead.batch.bits[i] << (30 - lane)"},
       {few, "vectors=8 form=ax du-warps=32", "step < kQuarters; step *= 2", "step < kQuarters; step *= 4"},
       {few, "vectors=8 form=ax du-warps=4", "other < kOwn", "other < kOwn - 1"},
       {few, "vectors=8 form=ax du-segment=4", "other < kShares", "other < kShares - 1"},
       {few, "vectors=8 form=ax du-segment=4", "segment += kShares", "segment += 2 * kShares"},
-      {few, "vectors=8 form=ax", "wait_behind(ahead.columns[0]);", ""},
+      {few, "vectors=8 form=ax", "wait_behind(ahead.own.columns[0]);", ""},
+      {few, "vectors=8 form=ax du-warps=1", "wait_behind(ahead.own.columns[0]);", ""},
+      {few, "vectors=8 form=ax", "before);\n  __syncthreads();", "before);"},
+      {few, "vectors=8 form=ax", "i < 4 * batches", "i < 3 * batches"},
+      {few, "vectors=8 form=ax", "known.places[4 * batch + lane % 4]", "known.places[4 * batch + lane % 2]"},
   };
   const struct change of_blocks[] = {{"fe3,n=3", "vectors=8 form=ax", "wait_behind(columns[0]);", ""}};
   (void)state;
@@ -255,6 +292,7 @@ int main(void) {
       cmocka_unit_test(arrays_describe_the_matrix),
       cmocka_unit_test(warps_and_segments_follow_the_chunks),
       cmocka_unit_test(all_thread_blocks_are_there_at_once),
+      cmocka_unit_test(what_is_known_of_blocks_is_brought),
       cmocka_unit_test(others_are_as_for_one_vector),
       cmocka_unit_test(the_search_looks_at_it_for_eight_vectors),
       cmocka_unit_test(rows_that_share_columns_share_chunks),

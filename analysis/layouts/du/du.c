@@ -16,7 +16,9 @@
  * Tensor cores multiply by eight vectors at a time what they would multiply by one: so for eight and more they have all
  * blocks, and the warps of a thread block share a unit. Of a block they know the bits and the place of its first value
  * together, in array `tile`, so that none counts what is before it. Sums that are not finite are added up again from
- * what is present. Few long rows are put in an order in which those of a chunk share columns.
+ * what is present. Where a warp has several batches, the thread block brings what is known of its blocks to shared
+ * memory before it waits for the kernel before. Few long rows are put in an order in which those of a chunk share
+ * columns.
  */
 #include "analysis/layouts/du/options.h"
 #include "analysis/cost_figures.h"
