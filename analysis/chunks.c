@@ -232,17 +232,21 @@ static int64_t room_beside(const struct cb_chunk_state *state, const struct cb_r
   return units_room(builder, warps) - cb_divide_up(FINISH * chunks_beyond(state, segment), warps);
 }
 
-/* What the product takes: its warps' batches follow one another, and so do thread blocks that find no room beside the
- * others; behind that the sums of segments are added up. Further vectors take three fifths of that each eight. */
+/* What the product takes: its batches, and its warps' waits, as a warp's batches follow one another, and thread blocks
+ * that find no room beside the others; of these the longer, and a quarter of the shorter, as they go on beside each
+ * other. Behind that the sums of segments are added up. Further vectors take three fifths of that each eight. */
 static int64_t sharing_ns(const struct cb_chunk_state *state, const struct cb_region_builder *builder,
                           const struct sharing *sharing) {
-  enum { SHARES = 16, FIFTHS = 3 };
+  enum { SHARES = 16, FIFTHS = 3, BESIDE = 4 };
   const int64_t longest = longest_chunk(state), units = units_of(state, sharing->segment);
   const int64_t of_unit = cb_divide_up(cb_smaller(longest, sharing->segment), CB_CHUNK_BATCH);
   const int64_t batches = steps_of_all(state) / CB_CHUNK_BATCH, processors = builder->target->multiprocessors;
-  int64_t ns = CB_COST_TILES_START_NS + CB_COST_TILES_CHAIN_NS * (cb_divide_up(of_unit, sharing->warps) - 1);
-  ns += cb_larger(CB_COST_TILES_BATCH_NS * batches, CB_COST_TILES_UNIT_NS * units) / processors;
-  ns += CB_COST_TILES_ROUND_NS * (cb_larger(1, cb_divide_up(units, units_room(builder, sharing->warps))) - 1);
+  const int64_t rounds = cb_larger(1, cb_divide_up(units, units_room(builder, sharing->warps)));
+  const int64_t work =
+      cb_larger(CB_COST_TILES_BATCH_NS * batches, CB_COST_TILES_UNIT_NS * units) / processors;
+  const int64_t waits =
+      CB_COST_TILES_CHAIN_NS * (cb_divide_up(of_unit, sharing->warps) - 1) + CB_COST_TILES_ROUND_NS * (rounds - 1);
+  int64_t ns = CB_COST_TILES_START_NS + cb_larger(work, waits) + cb_smaller(work, waits) / BESIDE;
   if (sharing->segment < longest)
     ns += CB_COST_TILES_CARRY_NS + CB_COST_TILES_CHUNK_NS * chunks_beyond(state, sharing->segment) +
           CB_COST_TILES_SUMS_NS * cb_divide_up(cb_divide_up(longest, sharing->segment), SHARES);

@@ -147,6 +147,15 @@ enum cb_commit {
   CB_COMMIT_KEPT_ADD   /* as CB_COMMIT_ADD, beginning with the sums that the regions before kept */
 };
 
+/* What warps ask of L1 for several vectors, step by step; none: steps 0. */
+struct cb_steps {
+  int64_t steps;   /* of all warps, as one vector has them */
+  int loads;       /* of the matrix in a step, each of which is a line of L1 */
+  int columns;     /* of X that a lane multiplies in a step */
+  int neighbours;  /* neighbouring lanes have neighbouring rows of X */
+  int in_rounds;   /* a multiprocessor holds two thread blocks: threads have several rows' sums, and blocks in flight */
+};
+
 /* How a region shares the launch of the region before it. */
 enum cb_joining {
   CB_SEPARATE, /* it does not */
@@ -240,6 +249,7 @@ struct cb_region {
   int staged_parts;   /* then, where what threads bring is added up in shared memory: so many can share vectors at most,
                        * and one has no more than a piece; 0: sums stay with their threads */
   int64_t several_ns; /* what a product by all of them takes on the GPU; 0: it follows from what one takes */
+  struct cb_steps steps; /* likewise, where lanes that share rows leave others to vectors */
   int64_t wait_ns;    /* for several vectors: all warps' waits, where each has so few loads that nothing else goes on:
                        * once more for each further thread that shares a row's vectors */
   int64_t further_ns; /* likewise: instructions of each further one, for what threads bring to shared memory */

@@ -3,6 +3,8 @@
  * cut; the order of long rows; when it is chosen; failing allocations; products against the oracle. */
 #include "tests/layouts.h"
 
+#include "analysis/plan/recipe.h"
+
 /* ---- what the arrays say, read as the kernel reads them */
 
 enum { BATCH = 4 };
@@ -152,6 +154,13 @@ static void others_are_as_for_one_vector(void **state) {
   }
 }
 
+static int is_searched(int64_t nonzeros) {
+  const struct cb_recipe *recipe;
+  for (int i = 0; (recipe = cb_recipe_searched(i, nonzeros, 8)); i++)
+    if (!strcmp(recipe->name, "du")) return 1;
+  return 0;
+}
+
 static void the_search_looks_at_it_for_eight_vectors(void **state) {
   static const struct {
     const char *matrix, *settings;
@@ -160,7 +169,8 @@ static void the_search_looks_at_it_for_eight_vectors(void **state) {
                {"random,rows=100,cols=20000,density=0.2", "recipe=auto vectors=16", 1},
                {"random,rows=100,cols=20000,density=0.2", "recipe=auto vectors=4", 0},
                {"random,rows=100,cols=20000,density=0.2", "recipe=auto", 0},
-               {"random,rows=200,cols=40000,density=0.2", "recipe=auto vectors=8", 0}, /* more than it was measured with */
+               {"random,rows=200,cols=40000,density=0.2", "recipe=auto vectors=8", 0}, /* of large ones fuller ones */
+               {"random,rows=160,cols=16000,density=0.5", "recipe=auto vectors=8", 1},
                {"tridiagonal,n=30000", "recipe=auto vectors=8", 0}};
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -169,6 +179,8 @@ static void the_search_looks_at_it_for_eight_vectors(void **state) {
     if (is_du != cases[i].is_du) fail_msg("%s: %s", cases[i].matrix, product.plan->line);
     product_release(&product);
   }
+  assert_true(is_searched(1 << 23));
+  assert_false(is_searched((1 << 23) + 1)); /* more than it was measured with */
 }
 
 /* ---- the order of long rows */
@@ -269,8 +281,11 @@ static void verify_sees_what_is_left_out(void **state) {
       {few, "vectors=8 form=ax", "i < 4 * batches", "i < 3 * batches"},
       {few, "vectors=8 form=ax", "known.places[4 * batch + lane % 4]", "known.places[4 * batch + lane % 2]"},
   };
+  const struct change of_blocks[] = {{"fe3,n=3", "vectors=8 form=ax",
+                                     "wait_behind(columns[0] | steps | most);", ""}};
   (void)state;
   check_changes_are_seen(changes, sizeof changes / sizeof *changes, "du");
+  check_changes_are_seen(of_blocks, 1, "blocks");
 }
 
 int main(void) {

@@ -118,6 +118,46 @@ static void test_tile_warps(void **state) {
   }
 }
 
+/* Lanes that share a block row of finite elements: the fewer, the more threads share its vectors and the more block
+ * rows there are, so that all threads are there at once; where even one lane leaves no room for that, as for one. */
+static void test_block_lanes(void **state) {
+  static const struct {
+    const char *matrix, *settings, *lanes;
+  } cases[] = {{"fe3,n=12", "recipe=blocks", "8"},
+               {"fe3,n=16", "recipe=blocks vectors=4", "8"},
+               {"fe3,n=16", "recipe=blocks", "4"},
+               {"fe3,n=16", "recipe=blocks vectors=16", "2"},
+               {"fe3,n=16", "recipe=blocks vectors=1", "8"},
+               {"fe3,n=16", "recipe=blocks vectors=32", "1"},
+               {"fe3,n=28", "recipe=blocks", "4"}};
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct product product = several(cases[i].matrix, cases[i].settings);
+    if (strcmp(fact(&product, "lanes"), cases[i].lanes))
+      fail_msg("%s, %s: %s, not %s lanes", cases[i].matrix, cases[i].settings, product.plan->line, cases[i].lanes);
+    product_release(&product);
+  }
+}
+
+/* Blocks look up the structure before they wait, and by several vectors let the next kernel start behind their products;
+ * not beside other regions. */
+static void test_early_blocks(void **state) {
+  static const char *const wait = "wait_behind(columns[0]", *const next = "start_next();  // not before";
+  (void)state;
+  struct product early = several("fe3,n=6", "recipe=blocks"),
+                 whole = several("dense,rows=600,cols=600", "recipe=blocks"),
+                 one = product_of("fe3,n=6", "recipe=blocks"),
+                 part = several("block,blocks_r=40,per_row=3,scattered=4", "recipe=tiles");
+  assert_true(has(&early, wait) && has(&early, next));
+  assert_true(has(&whole, wait) && has(&whole, "start_next();"));
+  assert_true(has(&one, wait) && !has(&one, next));
+  assert_false(has(&part, wait) || has(&part, "start_next"));
+  product_release(&early);
+  product_release(&whole);
+  product_release(&one);
+  product_release(&part);
+}
+
 /* Registers: thread blocks of a multiprocessor as the option says, for the kernels of several vectors alone. */
 static void test_blocks(void **state) {
   (void)state;
@@ -268,6 +308,28 @@ static void test_choice(void **state) {
   product_release(&more);
 }
 
+static void assert_predicted(const char *settings, double least, double most) {
+  struct product product = several("fe3,n=16", settings);
+  const double us = 1e-3 * (double)product.plan->cost.gpu_ns;
+  if (us < least || us > most) fail_msg("%s: %g us are predicted", product.plan->line, us);
+  product_release(&product);
+}
+
+/* Finite elements: what L1 is asked for, line by line, tells sell and diagonals beside sell from blocks, whose threads
+ * ask for an entry of X once for several rows; of small ones du's launches overlap the most. */
+static void test_finite_elements(void **state) {
+  (void)state;
+  struct product small = several("fe3,n=8", "recipe=auto"), middle = several("fe3,n=16", "recipe=auto");
+  assert_string_equal(small.plan->recipe, "du");
+  assert_string_equal(middle.plan->recipe, "blocks");
+  product_release(&small);
+  product_release(&middle);
+  assert_predicted("recipe=blocks", 4, 5);
+  assert_predicted("recipe=sell", 8, 11);
+  assert_predicted("recipe=dia", 13, 30);
+  assert_predicted("recipe=patterns", 8.5, 10.5);
+}
+
 /* Of pieces of products in shared memory there are no more than fit. */
 static void test_items(void **state) {
   (void)state;
@@ -285,7 +347,8 @@ int main(void) {
       cmocka_unit_test(test_tile_warps), cmocka_unit_test(test_copied),
       cmocka_unit_test(test_auto),   cmocka_unit_test(test_copied_by_option), cmocka_unit_test(test_blocks),
       cmocka_unit_test(test_layouts),  cmocka_unit_test(test_kept),             cmocka_unit_test(test_items),
-      cmocka_unit_test(test_choice),   cmocka_unit_test(test_near_ties),
+      cmocka_unit_test(test_choice),   cmocka_unit_test(test_near_ties),        cmocka_unit_test(test_block_lanes),
+      cmocka_unit_test(test_early_blocks), cmocka_unit_test(test_finite_elements),
   };
   return cmocka_run_group_tests_name("vectors", tests, NULL, NULL);
 }

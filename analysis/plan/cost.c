@@ -170,6 +170,54 @@ static void add_parts(const struct cb_plan *plan, const struct cb_vector_share *
   }
 }
 
+/* Lines of L1 that a warp's step asks for: those of the matrix, and for each column a row of X of each lane, or of all
+ * lanes that share one, once for each load that a thread needs for its entries. Of half a line and less two are nearly
+ * as fast as one; where warps share vectors, four, as lanes of a row often have neighbouring columns. */
+static int64_t lines_of_step(const struct cb_plan *plan, const struct cb_steps *steps,
+                             const struct cb_vector_share *share) {
+  enum { LANES = 32, LINE = 128, SHORT = 32 /* bytes */, OF_SHORT = 60 /* percent */, OF_WARPS = 25 };
+  const int64_t bytes = share->each * (int64_t)cb_type_size(plan->vector_type);
+  const int64_t pieces = cb_divide_up(bytes, CB_PIECE_BYTES), warps = share->sharing == CB_SHARING_WARPS;
+  const int64_t rows = LANES / (warps ? 1 : share->parts) * pieces;
+  const int64_t percent = warps ? OF_WARPS : share->parts * CB_PIECE_BYTES <= SHORT ? OF_SHORT : 100;
+  return steps->loads + steps->columns * (steps->neighbours ? LANES * bytes / LINE : rows * percent / 100);
+}
+
+/* What a region's lines take of the multiprocessor that has the most thread blocks. */
+static int64_t lines_ns(const struct cb_plan *plan, const struct cb_region *region,
+                        const struct cb_vector_share *share) {
+  const int64_t lines = region->steps.steps * lines_of_step(plan, &region->steps, share) / region->blocks;
+  const int64_t most = cb_divide_up(region->blocks * share->parts, plan->target.multiprocessors);
+  return most * lines * CB_COST_STEPS_LINE_PS / 1000;
+}
+
+/* The same where two thread blocks find room at a time, and others come in further rounds, of which the last one takes
+ * as long as a warp's batches at least; and while the matrix streams. */
+static int64_t rounds_ns(const struct cb_plan *plan, const struct cb_region *region,
+                         const struct cb_vector_share *share) {
+  enum { RESIDENT = 2 };
+  const int64_t most = cb_divide_up(region->blocks * share->parts, plan->target.multiprocessors);
+  const int64_t rounds = cb_divide_up(most, RESIDENT), last = most - RESIDENT * (rounds - 1);
+  const int64_t all_ns = lines_ns(plan, region, share), batches_ns = region->cost.chain_ns / 4 * 5;
+  const int64_t bytes = cb_plan_bytes(plan) + cb_share_vectors_of(share) * cb_cost_vector_bytes(plan);
+  const int64_t ns =
+      (rounds - 1) * (all_ns * RESIDENT / most + CB_COST_STEPS_ROUND_NS) + cb_larger(all_ns * last / most, batches_ns);
+  return together(ns, cb_cost_stream_ns(bytes, &plan->target));
+}
+
+/* The least that it takes as L1 looks up one line after the other; 0: not known. */
+static int64_t steps_ns(const struct cb_plan *plan, const struct cb_vector_share *share) {
+  enum { LEAST = 4 }; /* vectors: fewer were not measured */
+  int64_t ns = CB_COST_STEPS_START_NS;
+  if (share->sharing == CB_SHARING_TURNS || plan->vectors < LEAST) return 0;
+  for (int i = 0; i < plan->regions_count; i++) {
+    const struct cb_region *region = &plan->regions[i];
+    if (!region->steps.steps) return 0;
+    ns += (region->steps.in_rounds ? rounds_ns : lines_ns)(plan, region, share);
+  }
+  return ns;
+}
+
 /* A plan for several vectors at once costs what they take together: as many passes as kernels need, each with X and Y,
  * and wider gathers; or as many products. */
 static void add_vectors(struct cb_plan *plan) {
@@ -190,7 +238,7 @@ static void add_vectors(struct cb_plan *plan) {
                          .work_ns = further_work(plan, share)};
   add_parts(plan, share, &rest);
   cb_cost_estimate(&rest, &plan->target);
-  cost->gpu_ns = (cost->gpu_ns + rest.gpu_ns) * (plan->vectors / once);
+  cost->gpu_ns = cb_larger(cost->gpu_ns + rest.gpu_ns, steps_ns(plan, share)) * (plan->vectors / once);
 }
 
 void cb_cost_plan(struct cb_plan *plan) {

@@ -29,9 +29,9 @@
  * does.
  */
 #include "analysis/layouts/blocks/options.h"
-#include "analysis/chunks.h"
 #include "analysis/cost_figures.h"
 #include "analysis/layouts/blocks/outer.h"
+#include "analysis/layouts/blocks/size.h"
 #include "analysis/ordering.h"
 #include "analysis/plan/symmetry.h"
 #include "analysis/sectors.h"
@@ -46,8 +46,7 @@ enum {
   WARPS = 8,
   LANES = CB_LANES,
   DEALT = 4,       /* thread blocks of a multiprocessor: FE 56^3, k = 8: 137 us in order, 130 by 2 to 8 */
-  LONGEST = 512,   /* steps of a lane; more take too long one after the other */
-  INDEX_BYTES = 2  /* of a column offset, as a rule */
+  LONGEST = 512    /* steps of a lane; more take too long one after the other */
 };
 
 struct state {
@@ -83,77 +82,9 @@ struct state {
 
 /* ---- size: needs the part; adds the size and the number of blocks */
 
-static int is_full(const struct cb_tile_census *census, struct cb_tile_size size, int64_t percent) {
-  return (double)census->nonzeros * 100 >= (double)percent * (double)census->tiles * (double)cb_tile_area(size);
-}
-
-/* Blocks of this size, or -1 when they are too empty. Of a large matrix a sample says so; of the size that is chosen
- * all are counted later. */
-static int64_t blocks_if_full(const struct cb_csr *csr, struct cb_tile_size size, int64_t percent) {
-  enum { STRIDE = 16, ENOUGH = 8 };
-  const int64_t rows = cb_tile_rows(csr, size);
-  const int large = rows >= CB_TILE_CHUNK * STRIDE * ENOUGH;
-  const struct cb_tile_census census = cb_tiles_count(csr, size, 0, large ? STRIDE : 1, NULL);
-  if (!is_full(&census, size, percent)) return -1;
-  return large && census.nonzeros ? cb_proportion(csr->nnz, census.tiles, census.nonzeros) : census.tiles;
-}
-
-static int64_t presence_bytes(struct cb_tile_size size) {
-  const int64_t bits = cb_tile_area(size);
-  return bits <= 8 ? 1 : bits <= 16 ? 2 : bits <= 32 ? 4 : 8;
-}
-
-static int64_t stored_bytes(const struct cb_csr *csr, struct cb_tile_size size, int64_t blocks, int64_t value_bytes) {
-  const int64_t presence = blocks * cb_tile_area(size) > csr->nnz ? presence_bytes(size) : 0;
-  return blocks * (cb_tile_area(size) * value_bytes + INDEX_BYTES + presence);
-}
-
-/* Whether blocks of this size are whole ones, which tensor cores multiply. */
-static int may_be_whole(struct cb_tile_size size, const struct cb_region_builder *builder) {
-  enum { VALUE_BYTES = 4 };
-  return size.rows == CB_TILE_MOST && size.cols == CB_TILE_MOST && cb_mma_takes_vectors(builder) &&
-         builder->value_bytes >= VALUE_BYTES && !builder->settings[BLOCKS_LANES];
-}
-
-/* Sums of several vectors for each row of a block, beside its values, leave few warps of 8 x 8 blocks, or spill: dense
- * blocks, 8 vectors, 42.7 us where 4 x 4 take 40.8; a dense matrix of 4000 rows 121.9 and 89.1. */
-static int leaves_room(struct cb_tile_size size, const struct cb_region_builder *builder) {
-  enum { MOST_SUMS = 48 }; /* bytes of a vector's */
-  return builder->options->vectors == 1 || may_be_whole(size, builder) ||
-         size.rows * (int64_t)cb_type_size(builder->sum_type) <= MOST_SUMS;
-}
-
-/* The size of fewest bytes among those that are full enough, or that of whole blocks, or that within it which leaves
- * room, or the one that is asked for if it is full enough; -1: none. */
-static int best_size(const struct cb_csr *csr, const struct cb_region_builder *builder) {
-  const int asked = (int)builder->settings[BLOCKS_SIZE] - 1;
-  int64_t blocks[1 + CB_TILE_SIZES] = {0}, least = INT64_MAX; /* the first: within no other */
-  int best = -1;
-  for (int i = 0; i < CB_TILE_SIZES; i++) {
-    const struct cb_tile_size size = cb_tile_sizes[i];
-    blocks[1 + i] = -1;
-    if (asked < 0 ? blocks[1 + size.within[0]] < 0 || blocks[1 + size.within[1]] < 0 : asked != i) continue;
-    blocks[1 + i] = blocks_if_full(csr, size, builder->settings[BLOCKS_FILL]);
-    const int whole = may_be_whole(size, builder);
-    if (blocks[1 + i] < 0) continue;
-    if (asked < 0 && !whole && !cb_tiles_are_enough(size, blocks[1 + i], builder->target)) continue;
-    const int64_t bytes = stored_bytes(csr, size, blocks[1 + i], builder->value_bytes);
-    if (bytes >= least && !whole) continue;
-    least = bytes;
-    best = i;
-  }
-  return best < 0 || asked >= 0 || leaves_room(cb_tile_sizes[best], builder) ? best : cb_tile_sizes[best].within[0];
-}
-
-static enum cb_status refuse(const int64_t *settings, struct cb_diag *diag) {
-  return cb_fail(diag, CB_ERR_UNSUPPORTED,
-                 "no natural blocks%s are %lld %% full; use another recipe, or lower 'block-fill'",
-                 settings[BLOCKS_SIZE] ? " of that size" : "", (long long)settings[BLOCKS_FILL]);
-}
-
 static enum cb_status choose_size(struct state *state, const struct cb_region_builder *builder, struct cb_diag *diag) {
-  const int best = best_size(state->csr, builder);
-  if (best < 0) return refuse(builder->settings, diag);
+  const int best = cb_blocks_best_size(state->csr, builder);
+  if (best < 0) return cb_blocks_refuse(builder->settings, diag);
   state->size = cb_tile_sizes[best];
   state->block_rows = cb_tile_rows(state->csr, state->size);
   return CB_OK;
@@ -207,7 +138,7 @@ static int64_t count_steps(struct state *state) {
 
 /* Stored bytes of a block: its values, or what is left without. */
 static int64_t block_bytes(const struct state *state, const struct cb_region_builder *builder) {
-  return builder->value_bytes ? cb_tile_area(state->size) * builder->value_bytes : INDEX_BYTES;
+  return builder->value_bytes ? cb_tile_area(state->size) * builder->value_bytes : CB_BLOCKS_INDEX_BYTES;
 }
 
 static int fits_l2(const struct state *state, const struct cb_region_builder *builder) {
@@ -222,17 +153,31 @@ static int pads_too_much(const struct state *state, const struct cb_region_build
   return (steps * step_slots(state) - slack) * 100 > state->blocks * (100 + percent);
 }
 
-/* Lanes per block row: as many as it takes to give each multiprocessor 512 threads, but two to four blocks
- * for each lane, and more when a lane's chain is long; fewer when too many slots of the last step would stay
- * empty. */
+/* Threads that share the vectors of a row, where each has as many as one load brings. */
+static int64_t threads_of_row(const struct cb_region_builder *builder) {
+  const int vectors = cb_options_vectors(builder->options);
+  const int64_t bytes = vectors * (int64_t)cb_type_size(builder->vector_type);
+  return vectors > 1 ? cb_larger(1, cb_smaller(bytes / CB_PIECE_BYTES, LANES)) : 1;
+}
+
+/* Whether twice as many lanes for each block row give work to a multiprocessor's 512 threads. By several vectors, as
+ * long as all threads are there at once: finite elements 20^3 x 8 take 10.4 us by 8 lanes, four rounds of thread
+ * blocks, and 7.0 by 2, one round. */
+static int lacks_threads(const struct state *state, const struct cb_region_builder *builder, int lanes) {
+  const int64_t all = 512 * (int64_t)builder->target->multiprocessors, sharing = threads_of_row(builder);
+  const int64_t threads = state->block_rows * lanes;
+  return sharing == 1 || state->block_rows * sharing > all ? threads < all : 2 * threads * sharing <= all;
+}
+
+/* Lanes per block row: as many as it takes to give work to all threads, but two to four blocks for each lane, and more
+ * when a lane's chain is long; fewer when too many slots of the last step would stay empty. */
 static void choose_lanes(struct state *state, const struct cb_region_builder *builder) {
   const int64_t mean = state->blocks / state->block_rows;
-  const int64_t threads = 512 * (int64_t)builder->target->multiprocessors;
   int lanes = (int)builder->settings[BLOCKS_LANES];
   set_lanes(state, lanes ? lanes : 1);
   if (lanes) return;
   lanes = 1;
-  while (lanes < LANES && (state->block_rows * lanes < threads || mean >= 64 * lanes) && mean >= 4 * lanes)
+  while (lanes < LANES && (lacks_threads(state, builder, lanes) || mean >= 64 * lanes) && mean >= 4 * lanes)
     lanes *= 2;
   set_lanes(state, lanes);
   while (state->lanes > 1 && pads_too_much(state, builder, count_steps(state)))
@@ -297,9 +242,10 @@ static enum cb_status make_slices(struct state *state, const struct cb_region_bu
   state->blocks = census.tiles;
   if (state->blocks == CB_TILES_UNKNOWN)
     return cb_fail(diag, CB_ERR_DEVICE, "blocks could not be counted on the GPU");
-  if (!is_full(&census, state->size, builder->settings[BLOCKS_FILL])) return refuse(builder->settings, diag);
+  if (!cb_blocks_are_full(&census, state->size, builder->settings[BLOCKS_FILL]))
+    return cb_blocks_refuse(builder->settings, diag);
   state->equal = cb_larger(cb_equal_length(state->block_rows, blocks_of, state), 0);
-  (may_be_whole(state->size, builder) ? choose_shares : choose_lanes)(state, builder);
+  (cb_blocks_may_be_whole(state->size, builder) ? choose_shares : choose_lanes)(state, builder);
   state->steps = choose_order(state, builder);
   state->first_step = cb_first_steps(&state->arena, state->slices, steps_of_slice, state, &state->longest);
   if (!state->first_step || !set_first_slots(state))
@@ -648,7 +594,7 @@ static void build_guards(struct cb_region_builder *builder, const struct state *
 
 static void build_presence(struct cb_region_builder *builder, const struct state *state) {
   static const char *const types[] = {[1] = "uint8_t", [2] = "uint16_t", [4] = "uint32_t", [8] = "uint64_t"};
-  const int64_t bytes = presence_bytes(state->size);
+  const int64_t bytes = cb_blocks_presence_bytes(state->size);
   const int again = cb_region_needs_presence(builder); /* sums that are not finite are added up again */
   if (!state->absent || (!again && builder->value_bytes)) return;
   if (again) cb_region_section(builder, "absent");
@@ -757,6 +703,11 @@ static void build_once(struct cb_region_builder *builder, struct state *state) {
   builder->region.blocks_per_sm = blocks_per_sm(builder, state);
 }
 
+/* Kernels for several vectors that are a launch of their own. */
+static int starts_early(const struct cb_region_builder *builder) {
+  return builder->options->vectors > 1 && !builder->may_be_joined && !builder->joins_rows && !builder->own_rows;
+}
+
 static void build_region(struct cb_region_builder *builder, struct state *state) {
   build_facts(builder, state);
   cb_region_list(builder, "first_step",
@@ -772,12 +723,19 @@ static void build_region(struct cb_region_builder *builder, struct state *state)
   builder->region.block_rows = state->order ? 0 : block_slices(state) * slice_rows(state) * state->size.rows;
   builder->region.blocks_per_sm = blocks_per_sm(builder, state);
   builder->region.takes_vectors = 1;
+  if (starts_early(builder)) {
+    cb_region_section(builder, "early");
+    builder->region.late = CB_LATE_ALWAYS;
+  } else if (!is_whole(state)) builder->region.late = CB_LATE_ALONE;
   if (is_whole(state)) {
     builder->region.sharing = CB_SHARING_TILES;
     builder->region.static_shared = state->shares > 1 ? WARPS * LANES * (int64_t)cb_type_size(builder->sum_type) : 0;
     return;
   }
-  builder->region.late = CB_LATE_ALONE;
+  builder->region.steps = (struct cb_steps){.steps = state->steps,
+                                            .loads = 1 + (int)(cb_tile_area(state->size) / state->vector),
+                                            .columns = state->size.cols,
+                                            .in_rounds = state->size.rows > 1};
   builder->region.most_lanes = state->lanes;
   builder->region.dealt = DEALT;
   builder->region.thread_rows = state->size.rows;
@@ -919,7 +877,7 @@ static void visit_once(const struct state *state, int64_t block_row, struct cb_t
 /* Column offsets belong to blocks, so their slots are those of blocks. */
 static void visit_local_row(const struct state *state, int64_t slice, int64_t in_slice, unsigned char *presence,
                         const struct cb_walk *to) {
-  const int64_t bytes = presence_bytes(state->size);
+  const int64_t bytes = cb_blocks_presence_bytes(state->size);
   const int64_t block_row = block_row_at(state, slice * slice_rows(state) + in_slice);
   struct cb_tile_walk walk = blocks_at(state, slice, in_slice);
   struct cb_tile block;
@@ -964,7 +922,8 @@ static void describe(const void *user, struct cb_pack_lists *lists) {
   *lists = (struct cb_pack_lists){
       .numbers = {[SLICES] = slices, [LANES_LOG2] = log2, [BLOCK_ROWS] = state->block_rows,
                   [NUMBER_OF_ROWS] = state->csr->rows, [TILE_ROWS] = state->size.rows, [TILE_COLS] = state->size.cols,
-                  [VECTOR] = is_whole(state) ? 0 : state->vector, [PRESENCE_BYTES] = presence_bytes(state->size)},
+                  [VECTOR] = is_whole(state) ? 0 : state->vector,
+                  [PRESENCE_BYTES] = cb_blocks_presence_bytes(state->size)},
       .lists = {{state->first_slot, (slices + 1) * (int64_t)sizeof *state->first_slot},
                 {state->first_column, slices * (int64_t)sizeof *state->first_column},
                 {state->order, state->order ? state->local_rows * (int64_t)sizeof *state->order : 0}},

@@ -740,6 +740,8 @@ static void build_region(struct cb_region_builder *builder, const struct state *
     build_rows(builder, state);
   builder->region.row_threads = !state->chains.stride;
   builder->region.takes_vectors = builder->region.most_lanes = 1;
+  builder->region.steps = (struct cb_steps){
+      .steps = state->csr->rows / 32 * state->diagonals, .loads = 1, .columns = 1, .neighbours = 1};
   build_family(builder, state);
 }
 

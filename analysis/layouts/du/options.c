@@ -36,6 +36,6 @@ const struct cb_recipe cb_du_recipes[] = {
      .root = &hotcold, .may_refuse = 1, .example = "block,blocks_r=40,per_row=3,scattered=4",
      .lenient = "crux-cols=60 crux-rows=40"},
     {.name = "du", .summary = "chunks of 8 rows without their empty columns, a bit for each place", .root = &du,
-     .searched_from = 8, .searched_to = 1 << 20, .example = "fe3,n=3"},
+     .searched_from = 8, .searched_to = 1 << 23, .example = "fe3,n=3"},
     {0},
 };

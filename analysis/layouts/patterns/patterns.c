@@ -303,6 +303,11 @@ static void build_region(struct cb_region_builder *builder, struct state *state)
   builder->region.blocks_per_sm = blocks_per_sm(state, builder);
   builder->region.takes_vectors = builder->region.most_lanes = 1;
   builder->region.thread_rows = state->patterns->size;
+  builder->region.steps = (struct cb_steps){.steps = state->slices * state->patterns->offsets,
+                                            .loads = state->patterns->size * (state->patterns->size + 1),
+                                            .columns = state->patterns->size,
+                                            .neighbours = state->patterns->size == 1,
+                                            .in_rounds = state->patterns->size > 1};
 }
 
 /* ---- the prediction */
