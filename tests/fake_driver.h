@@ -50,7 +50,7 @@ struct fake_launch {
   unsigned grid[3], threads[3], shared;
   void *stream;
   void **parameters;
-  int cooperative;
+  int cooperative, overlaps;
 };
 
 struct fake_control {

@@ -290,11 +290,11 @@ static void a_kernel_that_spills_is_compiled_for_fewer_blocks(void **state) {
   static const struct {
     const char *bounds;
     int fewer;
-  } cases[] = {{"blocks_that_fit(5, kThreads)", 0}, {"blocks_that_fit(6, kThreads)", 1}};
+  } cases[] = {{"blocks_that_fit(4, kThreads)", 0}, {"blocks_that_fit(6, kThreads)", 1}};
   struct cb_diag diag = {0};
   struct cb_nvrtc *nvrtc = open_nvrtc();
   struct product product =
-      product_of("powerlaw,rows=4000,cols=2898,max=2700,min=0", PADDED);
+      product_of("powerlaw,rows=4000,cols=2898,max=2700,min=0", PADDED " type=c128");
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     const struct cb_nvrtc_options options = {.arch = "sm_90"};
     struct cb_compiled compiled;

@@ -29,7 +29,7 @@ struct Job {
   unsigned blocks, threads;
   size_t shared_bytes;
   void **parameters;
-  int cooperative;
+  int cooperative, overlaps;
   char *message;
   size_t size;
   int result;
@@ -46,6 +46,7 @@ bool running;
 void run_job() {
   fiber_started();
   emulated::cooperative = job->cooperative;
+  emulated::overlaps = job->overlaps;
   job->result = job->kernel->run(job->blocks, job->threads, job->shared_bytes, job->parameters);
   fiber_switch(runner, host);
 }
@@ -174,8 +175,8 @@ void stop(emulation_exit code, const char *format, ...) {
 }
 
 int machine_run(const fake_kernel *kernel, unsigned blocks, unsigned threads, size_t shared_bytes,
-                void **parameters, int cooperative, char *message, size_t size) {
-  Job mine = {kernel, blocks, threads, shared_bytes, parameters, cooperative, message, size, 0};
+                void **parameters, int cooperative, int overlaps, char *message, size_t size) {
+  Job mine = {kernel, blocks, threads, shared_bytes, parameters, cooperative, overlaps, message, size, 0};
   pthread_mutex_lock(&mutex);
   if (!started && !start()) {
     pthread_mutex_unlock(&mutex);

@@ -9,11 +9,11 @@
 extern "C" {
 #endif
 
-/* Runs a grid to its end; a cooperative one with all thread blocks at once. One thread at a time. Returns 0, the
- * emulator's refusal (a CUDA error), or -1 when
- * the kernel was stopped: `message` says why, then. */
+/* Runs a grid to its end; a cooperative one with all thread blocks at once, one that overlaps as if kernels before it
+ * went on until it waits. One thread at a time. Returns 0, the emulator's refusal (a CUDA error), or -1 when the kernel
+ * was stopped: `message` says why, then. */
 int machine_run(const struct fake_kernel *kernel, unsigned blocks, unsigned threads, size_t shared_bytes,
-                void **parameters, int cooperative, char *message, size_t size);
+                void **parameters, int cooperative, int overlaps, char *message, size_t size);
 
 #ifdef __cplusplus
 }

@@ -437,7 +437,7 @@ static unsigned execute(const struct work *work) {
   const struct fake_launch *launch = &work->launch;
   open_memory(work->device);
   const int result = machine_run(work->kernel->kernel, launch->grid[0], launch->threads[0], launch->shared,
-                                 launch->parameters, launch->cooperative, message, sizeof message);
+                                 launch->parameters, launch->cooperative, launch->overlaps, message, sizeof message);
   const struct thing *overrun = close_memory(work->device);
   state.executed++;
   if (!result && overrun)
@@ -534,7 +534,9 @@ EXPORT unsigned cuLaunchKernelEx(const struct config *config, void *kernel, void
       work.launch.cooperative = 1;
       return extra ? misuse(INVALID_VALUE, "a launch with extra parameters") : submit(&work, config->stream);
     }
-    else if (config->attributes[i].id != OVERLAP || capability_of(work.device) < 90)
+    else if (config->attributes[i].id == OVERLAP && capability_of(work.device) >= 90)
+      work.launch.overlaps = config->attributes[i].value.allowed;
+    else
       return misuse(INVALID_VALUE, "attribute %u of a launch, which this GPU does not know",
                     config->attributes[i].id);
   if (extra) return misuse(INVALID_VALUE, "a launch with extra parameters");

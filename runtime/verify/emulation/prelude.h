@@ -50,6 +50,7 @@ void begin_atomic(const void *p);
 void end_atomic(void *p, size_t size, const void *before);
 void wait(const char *kernel);  // for the kernels before this one
 extern bool waited;
+extern bool overlaps;  // the launch: kernels before it may still run until it waits
 void too_early(int line);
 void note_changing(const void *p);  // in the array of `p` is what kernels before may write
 bool may_change(const void *p);     // whether it is in such an array

@@ -16,6 +16,7 @@ using emulated::Meeting;
 Machine machine;
 emulated::Position threadIdx, blockIdx;
 bool emulated::waited;
+bool emulated::overlaps = true;  // as those of a text's own host section do
 uint64_t emulated::events;
 
 void seed_machine(uint64_t seed) {
@@ -469,7 +470,7 @@ static void start_block(Block &block) {
   for (unsigned t = 0; t < machine.threads; t++) {
     block.threads[t].index = t;
     block.threads[t].observed = block.threads[t].fenced = block.threads[t].events = 0;
-    block.threads[t].waited = false;
+    block.threads[t].waited = !emulated::overlaps;
     fiber_prepare(block.threads[t].fiber, run_thread);
   }
   for (unsigned w = 0; w * kWarp < machine.threads; w++) start_warp(block, w);
