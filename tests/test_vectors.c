@@ -139,8 +139,8 @@ static void test_block_lanes(void **state) {
   }
 }
 
-/* Blocks look up the structure before they wait, and by several vectors let the next kernel start behind their products;
- * not beside other regions. */
+/* Blocks look up the structure before they wait, and by several vectors let the next kernel start behind their
+ * products; not beside other regions. */
 static void test_early_blocks(void **state) {
   static const char *const wait = "wait_behind(columns[0]", *const next = "start_next();  // not before";
   (void)state;
