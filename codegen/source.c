@@ -588,7 +588,7 @@ static void begin_late(struct emitter *emitter, const struct cb_launch *launch, 
   if (is_family(emitter))
     cb_text_add(&text, "  if (%s_sizes.blocks > %d) wait_for_previous();", region->name, CB_LATE_BLOCKS);
   else if (launch->blocks <= region->early_blocks) cb_text_add_string(&text, "  start_next();");
-  if (!text.length) return;
+  if (!text.length && !text.failed) return;
   cb_scope_section(scope, "early");
   cb_scope_placeholder(scope, "begin", keep(emitter, &text));
 }
