@@ -5,8 +5,9 @@
  *
  * It says that it is an H200. Device memory is the host's, copies are made, modules and kernels are names. Of kernels
  * only those do anything without whose findings analysis does not go on: hashing, of what is left of whole chunks, and
- * the survey, of a matrix with 32-bit numbers counted from 0. What other kernels would write is whatever lies there; so plans are those of a GPU for matrices whose
- * columns come to the host (up to 2^18 nonzeros), and products are wrong. null_driver_calls tells what was called. */
+ * the survey, of a matrix with 32-bit numbers counted from 0. What other kernels would write is whatever lies there; so
+ * plans are those of a GPU for matrices whose columns come to the host (up to 2^18 nonzeros), and products are wrong.
+ * null_driver_calls tells what was called. */
 #include "bench/null_driver.h"
 
 #include <stddef.h>

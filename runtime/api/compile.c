@@ -360,7 +360,7 @@ static enum cb_status run(struct cb_work *work, const cbgen_request *asked, cbge
   return CB_OK;
 }
 
-/* By this thread: OpenMP's are left as they are, since to wake them takes as long as a quarter of the work. */
+/* By this thread: OpenMP's are not even woken to set how they round. */
 static enum cb_status run_alone(struct cb_work *work, const cbgen_request *request, cbgen_operator **op) {
   CB_STANDARD_NUMERICS;
   return run(work, request, op);

@@ -724,7 +724,7 @@ static void build_region(struct cb_region_builder *builder, struct state *state)
   builder->region.blocks_per_sm = blocks_per_sm(builder, state);
   builder->region.takes_vectors = 1;
   if (starts_early(builder)) {
-    cb_region_section(builder, "early");
+    cb_region_section(builder, "behind");
     builder->region.late = CB_LATE_ALWAYS;
   } else if (!is_whole(state)) builder->region.late = CB_LATE_ALONE;
   if (is_whole(state)) {

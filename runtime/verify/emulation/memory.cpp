@@ -37,27 +37,24 @@ static int allocate(void **p, size_t bytes, const void *whole) {
   return 0;
 }
 
-// The device side of a copy must lie in one allocation, the host side in none.
-static void check_side(const void *p, size_t bytes, bool device) {
-  for (size_t i = 0; i < allocations.count; i++) {
-    const Allocation &a = allocations.items[i];
-    const size_t at = (size_t)((uintptr_t)p - (uintptr_t)a.p);
-    if (at >= a.bytes) continue;
-    if (!device) stop(EMULATION_BOUNDS, "a copy takes a device pointer for one of the host");
-    if (bytes > a.bytes - at)
-      stop(EMULATION_BOUNDS, "a copy of %zu bytes at offset %zu of an allocation of %zu", bytes, at, a.bytes);
-    return;
-  }
-  if (device)
-    stop(EMULATION_BOUNDS, "a copy of %zu bytes to or from a pointer outside all allocations", bytes);
-}
-
+// The one that has this byte; nullptr: none has.
 static Allocation *allocation_of(const void *p) {
   for (size_t i = 0; i < allocations.count; i++) {
     Allocation &a = allocations.items[i];
     if ((size_t)((uintptr_t)p - (uintptr_t)a.p) < a.bytes) return &a;
   }
   return nullptr;
+}
+
+// The device side of a copy must lie in one allocation, the host side in none.
+static void check_side(const void *p, size_t bytes, bool device) {
+  const Allocation *const a = allocation_of(p);
+  if (a && !device) stop(EMULATION_BOUNDS, "a copy takes a device pointer for one of the host");
+  if (!a && device)
+    stop(EMULATION_BOUNDS, "a copy of %zu bytes to or from a pointer outside all allocations", bytes);
+  const size_t at = a ? (size_t)((uintptr_t)p - (uintptr_t)a->p) : 0;
+  if (a && bytes > a->bytes - at)
+    stop(EMULATION_BOUNDS, "a copy of %zu bytes at offset %zu of an allocation of %zu", bytes, at, a->bytes);
 }
 
 void emulated::note_changing(const void *p) {
