@@ -62,7 +62,7 @@ struct fake_control {
   long calls, launches, executed, waits, allocations, compilations, graph_launches;
   long turns; /* of the bodies of loops in graphs */
   long line_infos; /* compilations with line information */
-  long copies_to_device, copies_to_host;
+  long copies_to_device, copies_to_host, fills;
   long misuses;     /* wrong handles, addresses or lengths, things left in a context that was released */
   char misuse[200]; /* the first of them */
   long traps;       /* kernels that the emulator stopped */

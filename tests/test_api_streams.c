@@ -282,6 +282,43 @@ static void graphs_renew_values(void **state) {
 
 /* From the host: the first renewal cannot be captured, and says so without harm to the capture; later ones
  * can. */
+static void note_fills(void *user, const struct fake_launch *launch) {
+  (void)launch;
+  *(long *)user = fake->fills;
+}
+
+/* Kernels of products may read values before they wait for the kernel before, so that the second one behind a renewal
+ * would read them while it goes on: something that nothing overlaps must stand between. */
+static void nothing_overlaps_a_renewal(void **state) {
+  (void)state;
+  static const char *const packs[] = {"device", "host"};
+  long fills = -1;
+  for (int i = 0; i < 2; i++)
+    for (int copied = 0; copied < 2; copied++) {
+      cbgen_context *context = new_context("");
+      struct sample sample = sample_of("random,rows=3000,cols=2000,density=0.01", (struct form){0});
+      const cbgen_request request = {.struct_size = sizeof request, .values = CBGEN_VALUES_MUTABLE};
+      cbgen_operator *op, *second = NULL;
+      must(context, cbgen_set(context, "pack", packs[i]));
+      must(context, cbgen_set(context, "recipe", "sell"));
+      must(context, cbgen_compile(context, &sample.view, &request, &op));
+      if (copied) must_operator(op, cbgen_operator_copy(op, NULL, &second));
+      const cbgen_update update = {sizeof update, sample.given, CBGEN_F64, CBGEN_HOST, NULL};
+      const long before = fake->fills, launches = fake->launches;
+      fake->hook = note_fills;
+      fake->user = &fills;
+      must_operator(op, cbgen_update_values(copied ? second : op, &update));
+      fake->hook = NULL;
+      assert_true(fake->launches > launches);
+      assert_int_equal(fills, before);
+      assert_int_equal(fake->fills, before + 1);
+      cbgen_operator_free(second);
+      cbgen_operator_free(op);
+      cbgen_context_destroy(context);
+      sample_release(&sample);
+    }
+}
+
 static void the_first_renewal_from_the_host_is_not_captured(void **state) {
   (void)state;
   const struct capture call = bind_capture();
@@ -483,6 +520,7 @@ int main(void) {
       TEST(fixed_and_stored_values_are_not_renewed),
       TEST(graphs_replay_with_other_vectors),
       TEST(graphs_renew_values),
+      TEST(nothing_overlaps_a_renewal),
       TEST(the_first_renewal_from_the_host_is_not_captured),
       TEST(threads_multiply_side_by_side),
       TEST(misuse_by_threads_is_noticed),

@@ -459,6 +459,12 @@ enum cb_status cb_device_fill_later(const struct cb_device *device, cb_device_pt
                          "fill memory of GPU %d", device->ordinal);
 }
 
+enum cb_status cb_device_separate(const struct cb_device *device, cb_device_ptr word, struct CUstream_st *stream,
+                                  struct cb_diag *diag) {
+  return cb_driver_check(device->driver, device->driver->call.fill_bytes_async(word, 0, 4, stream), diag,
+                         "fill memory of GPU %d", device->ordinal);
+}
+
 enum cb_status cb_device_wait(const struct cb_device *device, const char *what, struct cb_diag *diag) {
   return cb_driver_check(device->driver, device->driver->call.context_synchronize(), diag,
                          "finish %s on GPU %d", what, device->ordinal);

@@ -55,7 +55,7 @@ struct cb_device_packing {
   int shares_starts; /* they are the caller's row pointers */
   struct cb_row_starts starts;
   cb_device_ptr lists; /* of all regions, in one allocation */
-  cb_device_ptr lost;  /* a uint32_t behind them */
+  cb_device_ptr lost;  /* two uint32_t behind them: how many values were lost, and one for cb_device_separate */
   int64_t bytes;
   int wide_numbers;    /* of nonzeros: slot maps are wide */
   int count;
@@ -126,7 +126,7 @@ static void note_arrays(struct region *region, const struct cb_packing_region *d
   }
 }
 
-/* All that regions describe, and behind it the number of lost values. */
+/* All that regions describe, and behind it the number of lost values and a word that nobody reads. */
 static enum cb_status write_regions(struct cb_device_packing *packing, const struct cb_pack_source *source,
                                     const cb_device_ptr *arrays, struct writer *writer, struct cb_diag *diag) {
   enum cb_status s = CB_OK;
@@ -137,7 +137,7 @@ static enum cb_status write_regions(struct cb_device_packing *packing, const str
     note_arrays(region, described, arrays);
     s = put_lists(writer, region, &described->lists, diag);
   }
-  return s ? s : put_bytes(writer, &(uint32_t){0}, sizeof(uint32_t), &packing->lost, diag);
+  return s ? s : put_bytes(writer, (const uint32_t[2]){0}, 2 * sizeof(uint32_t), &packing->lost, diag);
 }
 
 static enum cb_status put_regions(struct cb_device_packing *packing, const struct cb_pack_source *source,
@@ -167,9 +167,10 @@ static void take_starts(struct cb_device_packing *packing, struct cb_survey *sur
 
 /* Of a copy. */
 static enum cb_status make_lost(struct cb_device_packing *packing, struct cb_diag *diag) {
-  const enum cb_status s = cb_device_alloc(packing->device, &packing->lost, sizeof(uint32_t), "a packing", diag);
-  packing->bytes += (int64_t)sizeof(uint32_t);
-  return s ? s : cb_device_fill(packing->device, packing->lost, 0, sizeof(uint32_t), diag);
+  const size_t bytes = 2 * sizeof(uint32_t);
+  const enum cb_status s = cb_device_alloc(packing->device, &packing->lost, bytes, "a packing", diag);
+  packing->bytes += (int64_t)bytes;
+  return s ? s : cb_device_fill(packing->device, packing->lost, 0, bytes, diag);
 }
 
 enum cb_status cb_device_packing_create(struct cb_device_packing **out, const struct cb_pack_source *source,
@@ -302,6 +303,11 @@ enum cb_status cb_device_packing_values(const struct cb_device_packing *packing,
       s = cb_kernels_launch(region->kernels.values, (int)given, threads_of(region), stream, parameters, diag);
   }
   return s;
+}
+
+enum cb_status cb_device_packing_separate(const struct cb_device_packing *packing, struct CUstream_st *stream,
+                                          struct cb_diag *diag) {
+  return cb_device_separate(packing->device, packing->lost + sizeof(uint32_t), stream, diag);
 }
 
 enum cb_status cb_device_packing_lost(const struct cb_device_packing *packing, int *lost, struct cb_diag *diag) {

@@ -51,6 +51,9 @@ enum cb_status cb_device_packing_prepare(const struct cb_device_packing *packing
 /* Puts values, which lie on the device (0: all are 1), into their slots. No allocation, no synchronisation. */
 enum cb_status cb_device_packing_values(const struct cb_device_packing *packing, enum cb_type given,
                                         cb_device_ptr values, struct CUstream_st *stream, struct cb_diag *diag);
+/* See cb_device_separate. */
+enum cb_status cb_device_packing_separate(const struct cb_device_packing *packing, struct CUstream_st *stream,
+                                          struct cb_diag *diag);
 
 /* Whether some value was lost, as cb_updater_lost (update.h) says. */
 enum cb_status cb_device_packing_lost(const struct cb_device_packing *packing, int *lost, struct cb_diag *diag);

@@ -23,7 +23,7 @@ struct cb_updater {
   int is_copy;          /* blocks and lists are another's */
   cb_device_ptr blocks; /* of the map, and its body behind them */
   cb_device_ptr lists;  /* starts, then entries; 0 without */
-  cb_device_ptr lost;   /* see packer.h */
+  cb_device_ptr lost;   /* two uint32_t: see packer.h, and one for cb_device_separate */
   int ranges_count;
   struct range *ranges;
   pthread_mutex_t lock; /* of the next two */
@@ -34,9 +34,10 @@ struct cb_updater {
 /* ---- making one */
 
 static enum cb_status make_lost(struct cb_updater *updater, struct cb_diag *diag) {
-  const enum cb_status s = cb_device_alloc(updater->device, &updater->lost, sizeof(uint32_t), "the value map", diag);
-  updater->bytes += (int64_t)sizeof(uint32_t);
-  return s ? s : cb_device_fill(updater->device, updater->lost, 0, sizeof(uint32_t), diag);
+  const size_t bytes = 2 * sizeof(uint32_t);
+  const enum cb_status s = cb_device_alloc(updater->device, &updater->lost, bytes, "the value map", diag);
+  updater->bytes += (int64_t)bytes;
+  return s ? s : cb_device_fill(updater->device, updater->lost, 0, bytes, diag);
 }
 
 static enum cb_status upload_map(struct cb_updater *updater, const struct cb_value_map *map,
@@ -198,11 +199,10 @@ int64_t cb_updater_bytes(struct cb_updater *updater) {
 
 /* ---- running it */
 
-enum cb_status cb_updater_run(struct cb_updater *updater, enum cb_type given, cb_device_ptr values,
-                              struct CUstream_st *stream, struct cb_diag *diag) {
+static enum cb_status run_packer(struct cb_updater *updater, enum cb_type given, cb_device_ptr values,
+                                 struct CUstream_st *stream, struct cb_diag *diag) {
   const struct cb_value_map *map = &updater->map;
   enum cb_status s = CB_OK;
-  if (updater->packing) return cb_device_packing_values(updater->packing, given, values, stream, diag);
   for (int i = 0; i < updater->ranges_count && !s; i++) {
     const struct range *range = &updater->ranges[i];
     const struct cb_packing packing = {
@@ -223,6 +223,19 @@ enum cb_status cb_updater_run(struct cb_updater *updater, enum cb_type given, cb
     s = cb_packer_launch(updater->packer, &packing, stream, diag);
   }
   return s;
+}
+
+/* Kernels of products may read values before they wait for the kernel before: the assembler moves these loads. So no
+ * kernel may overlap the new values' arrival, not even the second one behind it. */
+enum cb_status cb_updater_run(struct cb_updater *updater, enum cb_type given, cb_device_ptr values,
+                              struct CUstream_st *stream, struct cb_diag *diag) {
+  enum cb_status s;
+  if (updater->packing) {
+    s = cb_device_packing_values(updater->packing, given, values, stream, diag);
+    return s ? s : cb_device_packing_separate(updater->packing, stream, diag);
+  }
+  s = run_packer(updater, given, values, stream, diag);
+  return s ? s : cb_device_separate(updater->device, updater->lost + sizeof(uint32_t), stream, diag);
 }
 
 enum cb_status cb_updater_lost(const struct cb_updater *updater, int *lost, struct cb_diag *diag) {

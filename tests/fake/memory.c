@@ -206,6 +206,7 @@ unsigned perform_copy(const struct work *work) {
   const void *from = (const void *)(uintptr_t)work->from;
   if (work->kind == COPY_TO_DEVICE) state.copies_to_device++;
   if (work->kind == COPY_TO_HOST) state.copies_to_host++;
+  if (work->kind == FILL) state.fills++;
   if (!work->bytes) return SUCCESS;
   if (work->kind != COPY_TO_HOST) to = view(work->to, work->bytes, work->device);
   if (work->kind == COPY_ON_DEVICE || work->kind == COPY_TO_HOST)

@@ -275,6 +275,7 @@ static const struct {
     MEMBER(graph_launches, LONG),
     MEMBER(copies_to_device, LONG),
     MEMBER(copies_to_host, LONG),
+    MEMBER(fills, LONG),
     MEMBER(misuses, LONG),
     MEMBER(traps, LONG),
     MEMBER(fail_at, LONG),
