@@ -13,18 +13,20 @@
  * blocks: then each element of x meets all 8 rows, as a product with 0 where there is no bit. So the warp votes whether
  * all of x is finite, and lanes multiply the block themselves if not.
  *
- * Tensor cores multiply by eight vectors at a time what they would multiply by one: so for eight and more they have all
+ * Tensor cores multiply by eight vectors at a time what they would multiply by one: so for four and more they have all
  * blocks, and the warps of a thread block share a unit. Of a block they know the bits and the place of its first value
  * together, in array `tile`, so that none counts what is before it. Sums that are not finite are added up again from
  * what is present. Where a warp has several batches, the thread block brings what is known of its blocks to shared
  * memory before it waits for the kernel before. Few long rows are put in an order in which those of a chunk share
  * columns.
+ *
+ * Four vectors would leave half of the columns of a factor idle. So one load of a warp brings entries of X for two
+ * blocks, a half of the factor each. Each block is multiplied by the whole factor, and the two have sums of their own,
+ * of which the half that met its own entries counts.
  */
 #include "analysis/layouts/du/options.h"
 #include "analysis/cost_figures.h"
 #include "base/integers.h"
-
-#include <string.h>
 
 enum { BATCH = CB_CHUNK_BATCH, MOST_WIDTH = 8 };
 
@@ -184,7 +186,7 @@ static enum cb_status predict(struct cb_region_builder *builder, const struct st
 
 /* Whether blocks of neighbouring rows are so empty that no search among large matrices need look at them. By eight
  * vectors they win with 10 nonzeros and more (wathen100, stiffness matrices), and lose with 5 and 3 (R-MAT 14). */
-static int is_too_empty(const struct cb_csr *csr) {
+static int are_too_empty(const struct cb_csr *csr) {
   enum { ENOUGH = 8, SAMPLES = 256, WIDTH = 4 };
   const struct cb_chunks chunks = {.csr = csr};
   const int64_t all = csr->rows / CB_CHUNK_ROWS, some = cb_smaller(all, SAMPLES);
@@ -200,11 +202,12 @@ static int is_too_empty(const struct cb_csr *csr) {
   return nonzeros * WIDTH < ENOUGH * columns;
 }
 
-static enum cb_status du_plan(struct cb_region_builder *builder, struct cb_diag *diag) {
+const char *cb_du_against(const struct cb_csr *csr) {
   enum { LARGE = 1 << 20 /* nonzeros */ };
-  const struct cb_csr *csr = builder->work.part.csr;
-  if (csr->nnz > LARGE && !strcmp(builder->options->recipe, "auto") && is_too_empty(csr))
-    return cb_fail(diag, CB_ERR_UNSUPPORTED, "8 neighbouring rows share too few columns; use another recipe");
+  return csr->nnz > LARGE && are_too_empty(csr) ? "8 neighbouring rows share too few columns" : NULL;
+}
+
+static enum cb_status du_plan(struct cb_region_builder *builder, struct cb_diag *diag) {
   const enum cb_status s = cb_chunks_plan(builder, sizeof(struct state), blocks_of, 1, diag);
   struct state *state = builder->work.state;
   if (s) return s;
