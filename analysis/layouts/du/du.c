@@ -184,27 +184,33 @@ static enum cb_status predict(struct cb_region_builder *builder, const struct st
   return cb_chunks_predict(builder, BATCH, visit_sectors, diag);
 }
 
-/* Whether blocks of neighbouring rows are so empty that no search among large matrices need look at them. By eight
- * vectors they win with 10 nonzeros and more (wathen100, stiffness matrices), and lose with 5 and 3 (R-MAT 14). */
-static int are_too_empty(const struct cb_csr *csr) {
-  enum { ENOUGH = 8, SAMPLES = 256, WIDTH = 4 };
+/* Whether blocks of neighbouring rows have fewer nonzeros than `enough`, from a sample. */
+static int are_too_empty(const struct cb_csr *csr, int enough) {
+  enum { SAMPLES = 256, WIDTH = 4, TOGETHER = BATCH * WIDTH };
   const struct cb_chunks chunks = {.csr = csr};
   const int64_t all = csr->rows / CB_CHUNK_ROWS, some = cb_smaller(all, SAMPLES);
-  int64_t nonzeros = 0, columns = 0;
+  int64_t nonzeros = 0, places = 0;
   for (int64_t i = 0; i < some; i++) {
     struct cb_chunk_walk walk = cb_chunk_walk_of(&chunks, i * all / some);
     struct cb_chunk_column column;
-    while (cb_chunk_walk_next(&walk, &column)) {
-      columns++;
-      nonzeros += __builtin_popcount(column.rows);
-    }
+    int64_t columns = 0;
+    for (; cb_chunk_walk_next(&walk, &column); columns++) nonzeros += __builtin_popcount(column.rows);
+    places += cb_round_up(columns, TOGETHER);
   }
-  return nonzeros * WIDTH < ENOUGH * columns;
+  return nonzeros * WIDTH < enough * places;
 }
 
+/* No search need look at blocks that are too empty, unless the matrix is small, and so is the search. By eight vectors
+ * large ones win with 10 nonzeros in a block and more (wathen100, stiffness matrices); others lose with 5 and less
+ * (R-MAT 14, pace21_ce_heur185, road_USA-NY), but where rows are so long that another order may fill blocks
+ * (lp_osa_14). */
 const char *cb_du_against(const struct cb_csr *csr) {
-  enum { LARGE = 1 << 20 /* nonzeros */ };
-  return csr->nnz > LARGE && are_too_empty(csr) ? "8 neighbouring rows share too few columns" : NULL;
+  enum { SOME = 1 << 18, OF_SOME = 5, LARGE = 1 << 20, OF_LARGE = 8 }; /* nonzeros of a matrix, and of a block */
+  enum { LONG = 64 /* of a row, in the mean */ };
+  const int is_large = csr->nnz > LARGE;
+  if (csr->nnz <= SOME || (!is_large && csr->nnz > LONG * csr->rows)) return NULL;
+  if (!are_too_empty(csr, is_large ? OF_LARGE : OF_SOME)) return NULL;
+  return "8 neighbouring rows share too few columns";
 }
 
 static enum cb_status du_plan(struct cb_region_builder *builder, struct cb_diag *diag) {
