@@ -233,7 +233,8 @@ static int64_t room_beside(const struct cb_chunk_state *state, const struct cb_r
 
 /* What the product takes: its batches, and its warps' waits, as a warp's batches follow one another, and thread blocks
  * that find no room beside the others; of these the longer, and a quarter of the shorter, as they go on beside each
- * other. Behind that the sums of segments are added up. Further vectors take three fifths of that each eight. */
+ * other. Behind that the sums of segments are added up. Four vectors take less of X; eight more take three fifths of the
+ * time of the first eight. */
 static int64_t sharing_ns(const struct cb_chunk_state *state, const struct cb_region_builder *builder,
                           const struct sharing *sharing) {
   enum { SHARES = 16, FIFTHS = 3, BESIDE = 4 };
@@ -282,7 +283,7 @@ static void try_sharing(const struct cb_chunk_state *state, const struct cb_regi
 /* Where a thread has more sums, a thread block has fewer threads. */
 static struct sharing choose_sharing(const struct cb_chunk_state *state, const struct cb_region_builder *builder,
                                      const int64_t *settings) {
-  enum { SUMS = 256, MOST = 32 };
+  enum { SUMS = 256, MOST = 32 /* warps of a thread block */ };
   const int asked = (int)settings[DU_WARPS];
   struct sharing best = {.warps = 0};
   for (int warps = cb_smaller(MOST, SUMS / cb_options_vectors(builder->options)); warps; warps /= 2) {

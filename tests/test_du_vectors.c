@@ -314,6 +314,12 @@ static void four_vectors_take_half_of_a_factor(void **state) {
   assert_true(has(&product, "x[kHeld];"));
   assert_true(has(&product, "kHeld = kBatch / 2;"));
   product_release(&product);
+  struct product four = product_of("random,rows=64,cols=20000,per_row=6000", "recipe=du vectors=4"),
+                 eight = product_of("random,rows=64,cols=20000,per_row=6000", "recipe=du vectors=8");
+  assert_true(four.plan->cost.gpu_ns < eight.plan->cost.gpu_ns);
+  assert_true(2 * four.plan->cost.gpu_ns > eight.plan->cost.gpu_ns);
+  product_release(&four);
+  product_release(&eight);
 }
 
 /* Of kernels for four vectors, as those for one say the same but for the first of these lines. */
