@@ -233,8 +233,8 @@ static int64_t room_beside(const struct cb_chunk_state *state, const struct cb_r
 
 /* What the product takes: its batches, and its warps' waits, as a warp's batches follow one another, and thread blocks
  * that find no room beside the others; of these the longer, and a quarter of the shorter, as they go on beside each
- * other. Behind that the sums of segments are added up. Four vectors take less of X; eight more take three fifths of the
- * time of the first eight. */
+ * other. Behind that the sums of segments are added up. Four vectors take less of X; eight more take three fifths of
+ * the time of the first eight. */
 static int64_t sharing_ns(const struct cb_chunk_state *state, const struct cb_region_builder *builder,
                           const struct sharing *sharing) {
   enum { SHARES = 16, FIFTHS = 3, BESIDE = 4 };
