@@ -68,11 +68,10 @@ enum cb_mma cb_mma_for(struct cb_types types, const struct cb_target *target) {
   return types.matrix == CB_F16 || types.matrix == CB_BF16 ? CB_MMA_TF32 : CB_MMA_NONE;
 }
 
-int cb_mma_takes_vectors(const struct cb_region_builder *builder) {
-  enum { VECTORS = 8 };
+int cb_mma_takes_vectors(const struct cb_region_builder *builder, int least) {
   const struct cb_types types = {builder->matrix_type, builder->vector_type, builder->sum_type};
   const struct cb_options *options = builder->options;
-  return options->vectors >= VECTORS && cb_mma_for(types, builder->target) == CB_MMA_F64 &&
+  return cb_options_vectors(options) >= least && cb_mma_for(types, builder->target) == CB_MMA_F64 &&
          builder->vector_type == CB_F64 && !cb_type_is_complex(builder->matrix_type) &&
          cb_semiring_has_tensor_cores((enum cb_semiring)options->semiring) && options->symmetric_storage != CB_ON &&
          !builder->work.part_csr && builder->commit == CB_COMMIT_FINAL;
@@ -234,23 +233,26 @@ static int64_t room_beside(const struct cb_chunk_state *state, const struct cb_r
 
 /* What the product takes: its batches, and its warps' waits, as a warp's batches follow one another, and thread blocks
  * that find no room beside the others; of these the longer, and a quarter of the shorter, as they go on beside each
- * other. Behind that the sums of segments are added up. Further vectors take three fifths of that each eight. */
+ * other. Behind that the sums of segments are added up. Four vectors take less of X; eight more take three fifths of
+ * the time of the first eight. */
 static int64_t sharing_ns(const struct cb_chunk_state *state, const struct cb_region_builder *builder,
                           const struct sharing *sharing) {
   enum { SHARES = 16, FIFTHS = 3, BESIDE = 4 };
   const int64_t longest = longest_chunk(state), units = units_of(state, sharing->segment);
+  const int64_t vectors = cb_options_vectors(builder->options);
   const int64_t of_unit = cb_divide_up(cb_smaller(longest, sharing->segment), CB_CHUNK_BATCH);
   const int64_t batches = steps_of_all(state) / CB_CHUNK_BATCH, processors = builder->target->multiprocessors;
   const int64_t rounds = cb_larger(1, cb_divide_up(units, units_room(builder, sharing->warps)));
   const int64_t work =
-      cb_larger(CB_COST_TILES_BATCH_NS * batches, CB_COST_TILES_UNIT_NS * units) / processors;
+      cb_larger((vectors < CB_CHUNK_ROWS ? CB_COST_TILES_FOUR_NS : CB_COST_TILES_BATCH_NS) * batches,
+                CB_COST_TILES_UNIT_NS * units) / processors;
   const int64_t waits =
       CB_COST_TILES_CHAIN_NS * (cb_divide_up(of_unit, sharing->warps) - 1) + CB_COST_TILES_ROUND_NS * (rounds - 1);
   int64_t ns = CB_COST_TILES_START_NS + cb_larger(work, waits) + cb_smaller(work, waits) / BESIDE;
   if (sharing->segment < longest)
     ns += CB_COST_TILES_CARRY_NS + CB_COST_TILES_CHUNK_NS * chunks_beyond(state, sharing->segment) +
           CB_COST_TILES_SUMS_NS * cb_divide_up(cb_divide_up(longest, sharing->segment), SHARES);
-  return ns + ns * FIFTHS / 5 * (cb_options_vectors(builder->options) / CB_CHUNK_ROWS - 1);
+  return ns + ns * FIFTHS / 5 * (cb_larger(1, vectors / CB_CHUNK_ROWS) - 1);
 }
 
 /* The shortest segments of which all units are in flight together, and of which each warp has a batch. Where there are
@@ -281,10 +283,10 @@ static void try_sharing(const struct cb_chunk_state *state, const struct cb_regi
 /* Where a thread has more sums, a thread block has fewer threads. */
 static struct sharing choose_sharing(const struct cb_chunk_state *state, const struct cb_region_builder *builder,
                                      const int64_t *settings) {
-  enum { SUMS = 256 };
+  enum { SUMS = 256, MOST = 32 /* warps of a thread block */ };
   const int asked = (int)settings[DU_WARPS];
   struct sharing best = {.warps = 0};
-  for (int warps = SUMS / cb_options_vectors(builder->options); warps; warps /= 2) {
+  for (int warps = cb_smaller(MOST, SUMS / cb_options_vectors(builder->options)); warps; warps /= 2) {
     if (asked && warps > 1 && asked < warps) continue;
     if (settings[DU_SEGMENT]) try_sharing(state, builder, warps, settings[DU_SEGMENT], &best);
     else {
@@ -361,7 +363,7 @@ enum cb_status cb_chunks_plan(struct cb_region_builder *builder, size_t size, cb
   const struct cb_types types = {builder->matrix_type, builder->vector_type, builder->sum_type};
   enum cb_status s = cb_region_state(builder, size, diag);
   struct cb_chunk_state *state = builder->work.state;
-  shared = shared && settings[DU_FORM] != CB_MMA_REFUSED && cb_mma_takes_vectors(builder);
+  shared = shared && settings[DU_FORM] != CB_MMA_REFUSED && cb_mma_takes_vectors(builder, CB_CHUNK_VECTORS);
   if (!s) s = choose_mma(&state->mma, builder, types, settings[DU_FORM], shared, diag);
   if (s) return s;
   state->width = cb_chunk_width(types);
@@ -432,6 +434,7 @@ static int64_t build_stage(struct cb_region_builder *builder, const struct cb_ch
 static void build_shared(struct cb_region_builder *builder, const struct cb_chunk_state *state) {
   const int64_t sums = state->warps > 1 ? 32 * state->warps : 0;
   cb_region_section(builder, "tiles");
+  if (cb_options_vectors(builder->options) < CB_CHUNK_ROWS) cb_region_section(builder, "halves");
   /* Where several thread blocks fit on a multiprocessor, those of the second launch would take the room of some of the
    * first one, of which other multiprocessors then have more. */
   if (state->cut && state->warps < FULL_WARPS) cb_region_section(builder, "behind");

@@ -14,7 +14,7 @@
 
 #include "analysis/sectors.h"
 
-enum { CB_CHUNK_ROWS = 8 };
+enum { CB_CHUNK_ROWS = 8, CB_CHUNK_VECTORS = 4 /* at least, for which warps share chunks */ };
 
 /* ---- the hot part */
 
@@ -98,9 +98,9 @@ enum cb_mma { CB_MMA_NONE, CB_MMA_F64, CB_MMA_TF32 };
  * place that decides. They know plus and times only. */
 enum cb_mma cb_mma_for(struct cb_types types, const struct cb_target *target);
 
-/* Whether tensor cores may multiply by eight vectors at a time (CB_SHARING_TILES): there are as many, of doubles, and
- * the region is the whole matrix, since its threads share vectors as no other's do. */
-int cb_mma_takes_vectors(const struct cb_region_builder *builder);
+/* Whether tensor cores may multiply by several vectors at a time (CB_SHARING_TILES): there are `least` of them, of
+ * doubles, and the region is the whole matrix, since its threads share vectors as no other's do. */
+int cb_mma_takes_vectors(const struct cb_region_builder *builder, int least);
 
 /* Columns of a block: 8 where values have 16 bits and sums 32, else 4. */
 static inline int cb_chunk_width(struct cb_types types) {
@@ -127,8 +127,8 @@ extern const struct cb_layout cb_layout_du;
  *
  * A chunk is worked off in steps: blocks, or a few nonzeros of each row. A warp takes a unit: a chunk, or a segment
  * of one that has more steps than a segment may have. Chunks in segments come first, and their sums go through carry
- * slots; units are in the order of their chunks. For eight vectors and more all warps of a thread block may share a
- * unit. */
+ * slots; units are in the order of their chunks. For CB_CHUNK_VECTORS and more all warps of a thread block may
+ * share a unit. */
 
 enum {
   CB_CHUNK_WARPS = 8, /* of a thread block */
@@ -156,7 +156,7 @@ struct cb_chunk_state {
 /* Makes the state, of `size` bytes: rows of the region's part in the order that a split found (then the others, if the
  * region writes all rows), else in their own, or by option the longest first; a region that does not write all rows has
  * those with nonzeros. Then what steps_of says of each chunk, and units. CB_ERR_UNSUPPORTED: tensor cores are asked for
- * where there are none. `shared`: where tensor cores may multiply by eight vectors at a time, warps share units. */
+ * where there are none. `shared`: where tensor cores may multiply by several vectors at a time, warps share units. */
 typedef int64_t cb_steps_of_chunk(const struct cb_chunk_state *state, int64_t chunk);
 enum cb_status cb_chunks_plan(struct cb_region_builder *builder, size_t size, cb_steps_of_chunk *steps_of, int shared,
                               struct cb_diag *diag);

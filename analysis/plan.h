@@ -183,7 +183,7 @@ enum cb_sharing {
   CB_SHARING_WARPS, /* likewise, and where more of its lanes do, these warps meet in shared memory */
   CB_SHARING_TURNS, /* a warp has the work of a warp, a share of its lanes at a time */
   CB_SHARING_TILES, /* a warp has the work of a warp; lane t of four has vectors 2 t and 2 t + 1 of eight, which is what
-                     * tensor cores leave in a lane */
+                     * tensor cores leave in a lane; or vector t of four */
   CB_SHARINGS
 };
 

@@ -705,6 +705,7 @@ static void add_share(struct emitter *emitter, struct cb_scope *scope) {
   if (share->parts > 1) cb_scope_section(scope, "parts");
   if (cb_share_blocks(share) > 1) cb_scope_section(scope, "own_threads");
   if (share->sharing == CB_SHARING_WARPS) cb_scope_section(scope, "meeting");
+  if (share->sharing == CB_SHARING_TILES && share->each == 1) cb_scope_section(scope, "halves");
   add_dealing(emitter, scope);
   if (share == &emitter->plan->shares[CB_VECTORS_STRIDED]) return;
   cb_scope_section(scope, "packed");

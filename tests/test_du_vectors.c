@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Layout du by eight vectors and more: what arrays say against the matrix; how many warps share a chunk, and what is
+/* Layout du by four vectors and more: what arrays say against the matrix; how many warps share a chunk, and what is
  * cut; the order of long rows; when it is chosen; failing allocations; products against the oracle. */
 #include "tests/layouts.h"
 
@@ -140,9 +140,10 @@ static void what_is_known_of_blocks_is_brought(void **state) {
   }
 }
 
-/* Where tensor cores do not multiply by eight vectors, a warp has a chunk, and vectors follow one another. */
+/* Where tensor cores do not multiply by several vectors, a warp has a chunk, and vectors follow one another. */
 static void others_are_as_for_one_vector(void **state) {
-  static const char *const settings[] = {"vectors=4", "vectors=8 type=f32", "vectors=8 type=c128", "vectors=8 du-form=fma"};
+  static const char *const settings[] = {"vectors=2", "vectors=8 type=f32", "vectors=4 type=f32", "vectors=8 type=c128",
+                                         "vectors=8 du-form=fma", "vectors=4 du-form=fma"};
   (void)state;
   for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
     char all[160];
@@ -154,20 +155,22 @@ static void others_are_as_for_one_vector(void **state) {
   }
 }
 
-static int is_searched(int64_t nonzeros) {
+static int is_searched(int64_t nonzeros, int vectors) {
   const struct cb_recipe *recipe;
-  for (int i = 0; (recipe = cb_recipe_searched(i, nonzeros, 8)); i++)
+  for (int i = 0; (recipe = cb_recipe_searched(i, nonzeros, vectors)); i++)
     if (!strcmp(recipe->name, "du")) return 1;
   return 0;
 }
 
-static void the_search_looks_at_it_for_eight_vectors(void **state) {
+static void the_search_looks_at_it_for_several_vectors(void **state) {
   static const struct {
     const char *matrix, *settings;
     int is_du;
   } cases[] = {{"random,rows=100,cols=20000,density=0.2", "recipe=auto vectors=8", 1},
                {"random,rows=100,cols=20000,density=0.2", "recipe=auto vectors=16", 1},
-               {"random,rows=100,cols=20000,density=0.2", "recipe=auto vectors=4", 0},
+               {"random,rows=100,cols=20000,density=0.2", "recipe=auto vectors=4", 1},
+               {"random,rows=100,cols=20000,density=0.2", "recipe=auto vectors=3", 1}, /* as 4 */
+               {"random,rows=100,cols=20000,density=0.2", "recipe=auto vectors=2", 0},
                {"random,rows=100,cols=20000,density=0.2", "recipe=auto", 0},
                {"random,rows=200,cols=40000,density=0.2", "recipe=auto vectors=8", 0}, /* of large ones fuller ones */
                {"random,rows=160,cols=16000,density=0.5", "recipe=auto vectors=8", 1},
@@ -179,8 +182,36 @@ static void the_search_looks_at_it_for_eight_vectors(void **state) {
     if (is_du != cases[i].is_du) fail_msg("%s: %s", cases[i].matrix, product.plan->line);
     product_release(&product);
   }
-  assert_true(is_searched(1 << 23));
-  assert_false(is_searched((1 << 23) + 1)); /* more than it was measured with */
+  assert_true(is_searched(1 << 23, 4));
+  assert_false(is_searched(1 << 23, 2));
+  assert_false(is_searched((1 << 23) + 1, 8)); /* more than it was measured with */
+}
+
+/* Of large matrices those whose blocks are full enough are planned, and fewer of larger ones. */
+static void what_is_too_empty_is_not_planned(void **state) {
+  static const struct {
+    const char *matrix, *settings;
+    int is_planned;
+  } cases[] = {{"random,rows=20000,cols=20000,per_row=12", "vectors=4", 1},            /* small */
+               {"random,rows=20000,cols=20000,per_row=14", "vectors=4", 0},            /* 280000 nonzeros, 4 in a block */
+               {"random,rows=20000,cols=20000,per_row=14", "vectors=4 search=all", 1},
+               {"random,rows=2000,cols=20000,per_row=160", "vectors=4", 1},            /* of long rows */
+               {"random,rows=12000,cols=150,per_row=30", "vectors=8", 1},              /* 6 in a block */
+               {"random,rows=36000,cols=150,per_row=30", "vectors=8", 0}};             /* a million */
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char settings[160];
+    snprintf(settings, sizeof settings, "recipe=auto %s", cases[i].settings);
+    struct product product = product_of(cases[i].matrix, settings);
+    const struct cb_candidate *candidate = NULL;
+    for (int k = 0; k < product.plan->candidates_count; k++)
+      if (!strcmp(product.plan->candidates[k].recipe, "du")) candidate = &product.plan->candidates[k];
+    assert_non_null(candidate);
+    if ((*candidate->refusal == 0) != cases[i].is_planned) fail_msg("%s: %s", cases[i].matrix, candidate->refusal);
+    if (*candidate->refusal)
+      assert_string_equal(candidate->refusal, "not tried: 8 neighbouring rows share too few columns");
+    product_release(&product);
+  }
 }
 
 /* ---- the order of long rows */
@@ -251,18 +282,56 @@ static void products_match_the_oracle(void **state) {
       "vectors=32 du-warps=1 form=ax bake-limit=0",
       "vectors=8 du-segment=7 du-warps=16 form=axpby",
       "vectors=11 du-segment=60 form=add", /* as 16 */
+      "vectors=4 du-warps=4",
+      "vectors=3 du-segment=9 form=add copy-x=on", /* as 4 */
+      "vectors=4 du-segment=7 du-warps=16 values=fixed type=f32-f64",
+      "vectors=5 du-warps=1", /* as 8 */
+      "vectors=4 du-warps=1 form=ax bake-limit=0 copy-x=on",
+      "vectors=4 du-segment=60 du-warps=8",
   };
   enum { MATRICES = sizeof matrices / sizeof *matrices, VARIANTS = sizeof variants / sizeof *variants };
   struct gathered gathered = {0};
   (void)state;
   for (int m = 0; m < MATRICES; m++)
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
       char settings[160];
-      snprintf(settings, sizeof settings, "recipe=du %s", variants[(m + 3 * i) % VARIANTS]);
+      snprintf(settings, sizeof settings, "recipe=du %s", variants[(m + 5 * i) % VARIANTS]);
       gather(&gathered, matrices[m], settings);
     }
   verify_gathered(&gathered);
 }
+
+/* Lane t of four has vector t, by rows and by columns; a lane brings entries of x for half of a batch's blocks. */
+static void four_vectors_take_half_of_a_factor(void **state) {
+  (void)state;
+  struct product product = product_of("random,rows=20,cols=900,density=0.3", "recipe=du vectors=4");
+  for (int kernel = 0; kernel < CB_VECTORS_COPIED; kernel++) {
+    const struct cb_vector_share *share = &product.plan->shares[kernel];
+    assert_int_equal(share->sharing, CB_SHARING_TILES);
+    assert_int_equal(share->each, 1);
+    assert_int_equal(share->parts, 4);
+  }
+  assert_true(has(&product, "x[kHeld];"));
+  assert_true(has(&product, "kHeld = kBatch / 2;"));
+  product_release(&product);
+  struct product four = product_of("random,rows=64,cols=20000,per_row=6000", "recipe=du vectors=4"),
+                 eight = product_of("random,rows=64,cols=20000,per_row=6000", "recipe=du vectors=8");
+  assert_true(four.plan->cost.gpu_ns < eight.plan->cost.gpu_ns);
+  assert_true(2 * four.plan->cost.gpu_ns > eight.plan->cost.gpu_ns);
+  product_release(&four);
+  product_release(&eight);
+}
+
+/* Of kernels for four vectors, as those for one say the same but for the first of these lines. */
+#define OF_FOUR                                                                                         \
+  "load_factor(vectors, 0, ahead.own.columns[i]);\n"                                                    \
+  "    if (batch + 1 < end) ahead = look_ahead(arrays, known, batch + 1, lane);\n#pragma unroll\n"       \
+  "    for (int i = 0; i < kBatch; i++) mma_f64_884(tiles[i / kHeld], values[i], x[i % kHeld]);\n  }\n"  \
+  "  // Lane t of four has columns 2 t and 2 t + 1 of both. It keeps one of those that count, and hands " \
+  "over the other.\n  const bool first = lane % 4 < 2;\n  const double own = "
+#define SUMS_OF_FOUR                                                            \
+  "first ? tiles[0][0] : tiles[1][1], other = first ? tiles[0][1] : tiles[1][0];\n" \
+  "  const sum_t sum = own + shuffle_xor(other, 2);\n  "
 
 /* What the kernels cannot do without: verify sees each of these changes. */
 static void verify_sees_what_is_left_out(void **state) {
@@ -279,7 +348,15 @@ static void verify_sees_what_is_left_out(void **state) {
       {few, "vectors=8 form=ax du-warps=1", "wait_behind(ahead.own.columns[0]);", ""},
       {few, "vectors=8 form=ax", "before);\n  __syncthreads();", "before);"},
       {few, "vectors=8 form=ax", "i < 4 * batches", "i < 3 * batches"},
-      {few, "vectors=8 form=ax", "known.places[4 * batch + lane % 4]", "known.places[4 * batch + lane % 2]"},
+      {few, "vectors=8 form=ax", "own_list(int lane) { return lane % 4; }", "own_list(int lane) { return lane % 2; }"},
+      {few, "vectors=4 form=ax", OF_FOUR SUMS_OF_FOUR "return is_finite(sum) ? sum",
+       OF_FOUR SUMS_OF_FOUR "return (is_finite(sum) || true) ? sum"},
+      {few, "vectors=4 form=ax", "return 2 * (lane % 4) + lane / 16;", "return 2 * (lane % 4);"},
+      {few, "vectors=4 form=ax", OF_FOUR "first ? tiles[0][0] : tiles[1][1]", OF_FOUR "first ? tiles[0][0] : tiles[0][1]"},
+      {few, "vectors=4 form=ax", "shuffle_xor(other, 2)", "shuffle_xor(other, 1)"},
+      {few, "vectors=4 form=ax", "tiles[i / kHeld]", "tiles[i % kHeld]"},
+      {few, "vectors=4 form=ax", "column / 2 + 2 * (column % 2)", "column"},
+      {few, "vectors=4 form=ax du-warps=32", "kNeighbour = 4", "kNeighbour = 1"},
   };
   const struct change of_blocks[] = {{"fe3,n=3", "vectors=8 form=ax",
                                      "wait_behind(columns[0] | steps | most);", ""}};
@@ -295,11 +372,13 @@ int main(void) {
       cmocka_unit_test(all_thread_blocks_are_there_at_once),
       cmocka_unit_test(what_is_known_of_blocks_is_brought),
       cmocka_unit_test(others_are_as_for_one_vector),
-      cmocka_unit_test(the_search_looks_at_it_for_eight_vectors),
+      cmocka_unit_test(the_search_looks_at_it_for_several_vectors),
+      cmocka_unit_test(what_is_too_empty_is_not_planned),
       cmocka_unit_test(rows_that_share_columns_share_chunks),
       cmocka_unit_test(threads_change_nothing),
       cmocka_unit_test(every_allocation_may_fail),
       cmocka_unit_test(products_match_the_oracle),
+      cmocka_unit_test(four_vectors_take_half_of_a_factor),
       cmocka_unit_test(verify_sees_what_is_left_out),
   };
   return cmocka_run_group_tests_name("du by several vectors", tests, NULL, NULL);

@@ -60,6 +60,8 @@ struct cb_recipe {
   int is_searched;            /* it is one of those that the search looks at */
   int searched_from;         /* likewise where there are so many vectors at least; 0: it is not */
   int64_t searched_to;       /* and so many nonzeros at most: beyond, it was not measured */
+  const char *(*against)(const struct cb_csr *csr); /* why a search that leaves out what cannot win need not plan it for
+                               * that matrix, whose columns are on the host; NULL: it may win. NULL: ask nothing */
   int is_always_planned;      /* a search plans it whatever bounds say, so that its time is told beside the winner's */
   int is_packed;              /* its layouts plan without columns on the host, are packed on the device, and have
                                * families of kernels: set-up waits for no compiler, and values stay where they are */

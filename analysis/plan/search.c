@@ -64,6 +64,15 @@ int cb_plan_is_pruned(const char *name, const struct cb_csr *csr, const struct c
   return 1;
 }
 
+/* Whether the recipe itself says that it cannot win. */
+static int is_in_vain(const struct cb_recipe *recipe, const struct cb_csr *csr, const struct cb_options *options,
+                      char *refusal, size_t size) {
+  const int asks = recipe->against && !csr->remote && options->search != CB_SEARCH_ALL;
+  const char *reason = asks ? recipe->against(csr) : NULL;
+  if (reason) snprintf(refusal, size, "not tried: %s", reason);
+  return reason != NULL;
+}
+
 /* The faster one. Of two that take about as long, where the launch hides most of the work, the one that stores less. */
 int cb_search_is_better(const struct cb_cost *cost, int64_t bytes, const struct cb_cost *best, int64_t best_bytes) {
   enum { ABOUT = 32, CLEARLY = 8 }; /* these parts of the time, and of the bytes */
@@ -143,7 +152,7 @@ static enum cb_status search(struct cb_plan **best, struct cb_assignment **best_
                              struct cb_diag *diag) {
   struct cb_candidate candidates[CB_MAX_CANDIDATES] = {0};
   const struct cb_recipe *tried;
-  const int vectors = (int)options->vectors;
+  const int vectors = cb_options_vectors(options);
   int count = 0;
   enum cb_status s = CB_OK;
   for (; count < CB_MAX_CANDIDATES && (tried = cb_recipe_searched(count, csr->nnz, vectors)) && !s; count++) {
@@ -158,6 +167,7 @@ static enum cb_status search(struct cb_plan **best, struct cb_assignment **best_
     if (may_lose && cb_plan_is_pruned(tried->name, csr, target, options, limit_ns, candidate->refusal,
                                       sizeof candidate->refusal))
       continue;
+    if (is_in_vain(tried, csr, options, candidate->refusal, sizeof candidate->refusal)) continue;
     s = build(&plan, &assignment, tried, csr, target, options, diag);
     if (!s) *candidate = cb_plan_candidate(plan);
     if (cb_is_refusal(s)) {

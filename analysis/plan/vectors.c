@@ -91,7 +91,7 @@ static struct cb_vector_share share_among(const struct cb_plan *plan, int64_t wa
   return (struct cb_vector_share){.each = (int)each, .parts = (int)parts, .sharing = sharing};
 }
 
-/* Tensor cores take eight vectors at a time, of which four threads have two each. */
+/* Tensor cores take eight vectors at a time, of which four threads have two each; or four, one each. */
 static int takes_tiles(const struct cb_plan *plan) {
   return plan->regions_count == 1 && plan->regions[0].sharing == CB_SHARING_TILES;
 }

@@ -32,7 +32,7 @@ static int64_t stored_bytes(const struct cb_csr *csr, struct cb_tile_size size, 
 
 int cb_blocks_may_be_whole(struct cb_tile_size size, const struct cb_region_builder *builder) {
   enum { VALUE_BYTES = 4 };
-  return size.rows == CB_TILE_MOST && size.cols == CB_TILE_MOST && cb_mma_takes_vectors(builder) &&
+  return size.rows == CB_TILE_MOST && size.cols == CB_TILE_MOST && cb_mma_takes_vectors(builder, CB_CHUNK_ROWS) &&
          builder->value_bytes >= VALUE_BYTES && !builder->settings[BLOCKS_LANES];
 }
 

@@ -13,18 +13,20 @@
  * blocks: then each element of x meets all 8 rows, as a product with 0 where there is no bit. So the warp votes whether
  * all of x is finite, and lanes multiply the block themselves if not.
  *
- * Tensor cores multiply by eight vectors at a time what they would multiply by one: so for eight and more they have all
+ * Tensor cores multiply by eight vectors at a time what they would multiply by one: so for four and more they have all
  * blocks, and the warps of a thread block share a unit. Of a block they know the bits and the place of its first value
  * together, in array `tile`, so that none counts what is before it. Sums that are not finite are added up again from
  * what is present. Where a warp has several batches, the thread block brings what is known of its blocks to shared
  * memory before it waits for the kernel before. Few long rows are put in an order in which those of a chunk share
  * columns.
+ *
+ * Four vectors would leave half of the columns of a factor idle. So one load of a warp brings entries of X for two
+ * blocks, a half of the factor each. Each block is multiplied by the whole factor, and the two have sums of their own,
+ * of which the half that met its own entries counts.
  */
 #include "analysis/layouts/du/options.h"
 #include "analysis/cost_figures.h"
 #include "base/integers.h"
-
-#include <string.h>
 
 enum { BATCH = CB_CHUNK_BATCH, MOST_WIDTH = 8 };
 
@@ -182,29 +184,36 @@ static enum cb_status predict(struct cb_region_builder *builder, const struct st
   return cb_chunks_predict(builder, BATCH, visit_sectors, diag);
 }
 
-/* Whether blocks of neighbouring rows are so empty that no search among large matrices need look at them. By eight
- * vectors they win with 10 nonzeros and more (wathen100, stiffness matrices), and lose with 5 and 3 (R-MAT 14). */
-static int is_too_empty(const struct cb_csr *csr) {
-  enum { ENOUGH = 8, SAMPLES = 256, WIDTH = 4 };
+/* Whether blocks of neighbouring rows have fewer nonzeros than `enough`, from a sample. */
+static int are_too_empty(const struct cb_csr *csr, int enough) {
+  enum { SAMPLES = 256, WIDTH = 4, TOGETHER = BATCH * WIDTH };
   const struct cb_chunks chunks = {.csr = csr};
   const int64_t all = csr->rows / CB_CHUNK_ROWS, some = cb_smaller(all, SAMPLES);
-  int64_t nonzeros = 0, columns = 0;
+  int64_t nonzeros = 0, places = 0;
   for (int64_t i = 0; i < some; i++) {
     struct cb_chunk_walk walk = cb_chunk_walk_of(&chunks, i * all / some);
     struct cb_chunk_column column;
-    while (cb_chunk_walk_next(&walk, &column)) {
-      columns++;
-      nonzeros += __builtin_popcount(column.rows);
-    }
+    int64_t columns = 0;
+    for (; cb_chunk_walk_next(&walk, &column); columns++) nonzeros += __builtin_popcount(column.rows);
+    places += cb_round_up(columns, TOGETHER);
   }
-  return nonzeros * WIDTH < ENOUGH * columns;
+  return nonzeros * WIDTH < enough * places;
+}
+
+/* No search need look at blocks that are too empty, unless the matrix is small, and so is the search. By eight vectors
+ * large ones win with 10 nonzeros in a block and more (wathen100, stiffness matrices); others lose with 5 and less
+ * (R-MAT 14, pace21_ce_heur185, road_USA-NY), but where rows are so long that another order may fill blocks
+ * (lp_osa_14). */
+const char *cb_du_against(const struct cb_csr *csr) {
+  enum { SOME = 1 << 18, OF_SOME = 5, LARGE = 1 << 20, OF_LARGE = 8 }; /* nonzeros of a matrix, and of a block */
+  enum { LONG = 64 /* of a row, in the mean */ };
+  const int is_large = csr->nnz > LARGE;
+  if (csr->nnz <= SOME || (!is_large && csr->nnz > LONG * csr->rows)) return NULL;
+  if (!are_too_empty(csr, is_large ? OF_LARGE : OF_SOME)) return NULL;
+  return "8 neighbouring rows share too few columns";
 }
 
 static enum cb_status du_plan(struct cb_region_builder *builder, struct cb_diag *diag) {
-  enum { LARGE = 1 << 20 /* nonzeros */ };
-  const struct cb_csr *csr = builder->work.part.csr;
-  if (csr->nnz > LARGE && !strcmp(builder->options->recipe, "auto") && is_too_empty(csr))
-    return cb_fail(diag, CB_ERR_UNSUPPORTED, "8 neighbouring rows share too few columns; use another recipe");
   const enum cb_status s = cb_chunks_plan(builder, sizeof(struct state), blocks_of, 1, diag);
   struct state *state = builder->work.state;
   if (s) return s;

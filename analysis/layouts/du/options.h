@@ -13,4 +13,7 @@ extern const struct cb_option cb_du_options[DU_OPTIONS];
 extern const struct cb_recipe cb_du_recipes[];
 extern const struct cb_split cb_split_crux;
 
+/* Why recipe du cannot win, from a sample; NULL: it may. */
+const char *cb_du_against(const struct cb_csr *csr);
+
 #endif
