@@ -85,3 +85,28 @@ int cb_room_blocks(const struct cb_plan *plan, const struct cb_vector_share *sha
   const int64_t there = launch->blocks * cb_share_blocks(share);
   return (int)cb_smaller(cb_larger(cb_divide_up(there, plan->target.multiprocessors), LEAST), most);
 }
+
+/* Thread blocks whose registers there are, where a thread holds values of a batch, its sums, and `entries` of X for each
+ * vector; 0: it is not known. */
+static int64_t fitting(const struct kernel *kernel, const struct cb_region *region, int entries) {
+  enum { ALL = 65536, MOST = 255, GROUP = 8 };
+  const struct cb_steps *steps = &region->steps;
+  const int64_t words = (int64_t)cb_type_size(kernel->plan->sum_type) / 4;
+  const int64_t sums = cb_larger(1, region->thread_rows) + entries;
+  const int64_t wanted = steps->registers + (steps->values + sums * kernel->share->each) * cb_larger(1, words);
+  if (!steps->values) return 0;
+  return cb_larger(1, ALL / (cb_round_up(cb_smaller(wanted, MOST), GROUP) * kernel->launch->threads));
+}
+
+int64_t cb_room_held(const struct cb_plan *plan, const struct cb_vector_share *share, const struct cb_launch *launch) {
+  const struct kernel kernel = {plan, share, launch};
+  const int64_t asked = cb_larger(1, cb_room_blocks(plan, share, launch, launch->blocks_per_sm));
+  int64_t most = INT64_MAX, least = INT64_MAX;
+  for (int i = 0; i < launch->regions; i++) {
+    const struct cb_region *region = region_of(&kernel, i);
+    const int64_t one = fitting(&kernel, region, 1), all = fitting(&kernel, region, region->steps.entries);
+    most = cb_smaller(most, one ? one : asked);
+    least = cb_smaller(least, all ? all : asked);
+  }
+  return cb_smaller(cb_larger(asked, least), most);
+}

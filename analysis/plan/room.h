@@ -10,4 +10,8 @@
 int cb_room_blocks(const struct cb_plan *plan, const struct cb_vector_share *share, const struct cb_launch *launch,
                    int blocks);
 
+/* Those that it is predicted to hold: fewer, where registers do not suffice, so that fewer are asked for in the end
+ * (runtime/cuda/spills.h), and more, where a kernel takes fewer registers than it may. One at least. */
+int64_t cb_room_held(const struct cb_plan *plan, const struct cb_vector_share *share, const struct cb_launch *launch);
+
 #endif
