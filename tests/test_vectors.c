@@ -3,6 +3,7 @@
  * by warps that meet where lanes share rows; X by columns laid out by rows, where gathers of single entries take
  * longer; and the choice of a recipe, which heeds that some take one vector at a time. Kernels are executed in
  * test_kernels_many. */
+#include "analysis/plan/room.h"
 #include "tests/layouts.h"
 
 static struct product several(const char *matrix, const char *settings) {
@@ -337,6 +338,24 @@ static void test_predicted(void **state) {
   }
 }
 
+/* Thread blocks of 256 threads that a multiprocessor holds, as compiled: 122 registers; 144, as four vectors of a thread
+ * do not fit 128; 56, where one thread block is all that is asked for. */
+static void test_room(void **state) {
+  static const struct {
+    const char *matrix, *settings;
+    int64_t held;
+  } cases[] = {{"fe3,n=28", "vectors=16 recipe=patterns", 2},
+               {"fe3,n=28", "vectors=32 recipe=patterns", 1},
+               {"stencil7,n=32", "vectors=16 recipe=dia", 4}};
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct product product = several(cases[i].matrix, cases[i].settings);
+    const struct cb_plan *plan = product.plan;
+    assert_int_equal(cb_room_held(plan, &plan->shares[CB_VECTORS_PACKED], &plan->launches[0]), cases[i].held);
+    product_release(&product);
+  }
+}
+
 /* Of small finite elements du's launches overlap the most; of 16 vectors most of its time is products, which threads of
  * other layouts wait for. */
 static void test_finite_elements(void **state) {
@@ -373,6 +392,7 @@ int main(void) {
       cmocka_unit_test(test_layouts),  cmocka_unit_test(test_kept),             cmocka_unit_test(test_items),
       cmocka_unit_test(test_choice),   cmocka_unit_test(test_near_ties),        cmocka_unit_test(test_block_lanes),
       cmocka_unit_test(test_early_blocks), cmocka_unit_test(test_finite_elements), cmocka_unit_test(test_predicted),
+      cmocka_unit_test(test_room),
   };
   return cmocka_run_group_tests_name("vectors", tests, NULL, NULL);
 }
