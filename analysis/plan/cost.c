@@ -190,13 +190,14 @@ static int64_t lines_of_load(const struct cb_plan *plan, const struct cb_steps *
 static int64_t lines_of_step(const struct cb_plan *plan, const struct cb_steps *steps,
                              const struct cb_vector_share *share) {
   enum { LOADED = 25 /* tenths */ };
-  const int64_t bytes = share->each * (int64_t)cb_type_size(plan->vector_type), piece = cb_smaller(bytes, CB_PIECE_BYTES);
+  const int64_t bytes = share->each * (int64_t)cb_type_size(plan->vector_type);
+  const int64_t piece = cb_smaller(bytes, CB_PIECE_BYTES);
   return steps->loads * LOADED / 10 + steps->columns * bytes / piece * lines_of_load(plan, steps, share, piece);
 }
 
-/* A multiprocessor looks up the lines of its thread blocks of a launch one after the other: the one that has most of
- * them has half a thread block more than the mean. And in as many rounds as it takes until all have found room, each of
- * them waits for its batches. */
+/* A multiprocessor looks up the lines of a launch's thread blocks one after the other. What they take lies half way
+ * between the one that has most of them and the mean. And in as many rounds as it takes until all have found room, each
+ * of them waits for its batches. */
 static int64_t launch_steps_ns(const struct cb_plan *plan, const struct cb_launch *launch,
                                const struct cb_vector_share *share) {
   const int64_t blocks = launch->blocks * cb_share_blocks(share), processors = plan->target.multiprocessors;
