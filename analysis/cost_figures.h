@@ -68,10 +68,10 @@ enum {
   CB_COST_TILES_CARRY_NS = 1000, /* a launch that adds up segments */
   CB_COST_TILES_SUMS_NS = 125,   /* of 16 segments of a chunk */
   CB_COST_TILES_CHUNK_NS = 4,    /* for each chunk that is cut */
-  /* by several vectors, where warps multiply step by step: finite elements and grids by 4, 8, 16 and 32 vectors, a tenth
-   * more than measured by graphs, as predictions of du are */
+  /* by several vectors, where warps multiply step by step: finite elements and grids by 4, 8, 16 and 32 vectors, a
+   * tenth more than measured by graphs, as predictions of du are */
   CB_COST_STEPS_START_NS = 1000,    /* from a kernel's start to its end, without the steps */
-  CB_COST_STEPS_CHAIN_PERCENT = 37, /* of what batches wait for all that they have asked for: by one vector it streams */
+  CB_COST_STEPS_CHAIN_PERCENT = 37, /* of what batches wait by one vector */
   CB_COST_STEPS_PERCENT = 110,      /* of what is predicted of products by graphs */
   CB_COST_PHASES_SLOT_PS = 360, /* a slot, whatever it stores */
   CB_COST_LINE_PS = 570,        /* a line of L1 that a load asks for: one in a cycle. R-MAT 20 by sell, 8 vectors to a

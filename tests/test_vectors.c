@@ -310,9 +310,9 @@ static void test_choice(void **state) {
 }
 
 /* Of finite elements and grids, by layouts whose warps go step by step: a tenth more than measured on an H200
- * (bench/results), give or take a seventh. Lines of L1, as many as a load's rows of X are apart and as its bytes fill, tell
- * diagonals beside sell (128 lines for each nonzero of 32 rows) from blocks; rounds of thread blocks, of which two of
- * patterns with two vectors of a thread find room, but one with four, tell these from du. */
+ * (bench/results), give or take a seventh. Lines of L1, as many as a load's rows of X are apart and as its bytes fill,
+ * tell diagonals beside sell (128 lines for each nonzero of 32 rows) from blocks; rounds of thread blocks, of which two
+ * of patterns with two vectors of a thread find room, but one with four, tell these from du. */
 static void test_predicted(void **state) {
   static const struct {
     const char *matrix, *settings;
@@ -338,8 +338,8 @@ static void test_predicted(void **state) {
   }
 }
 
-/* Thread blocks of 256 threads that a multiprocessor holds, as compiled: 122 registers; 144, as four vectors of a thread
- * do not fit 128; 56, where one thread block is all that is asked for. */
+/* Thread blocks of 256 threads that a multiprocessor holds, as compiled: 122 registers; 144, as four vectors of a
+ * thread do not fit 128; 56, where one thread block is all that is asked for. */
 static void test_room(void **state) {
   static const struct {
     const char *matrix, *settings;

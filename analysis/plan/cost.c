@@ -171,9 +171,9 @@ static void add_parts(const struct cb_plan *plan, const struct cb_vector_share *
   }
 }
 
-/* Lines of L1 that a load of a warp asks for, by which each lane takes a piece of a row of X, and as many as its bytes
- * fill. Where neighbouring lanes have neighbouring rows, these are side by side; of others some are, of which short ones
- * share a line. Where warps share vectors, lanes of a row have neighbouring columns as often. */
+/* Lines of L1 that a load of a warp asks for, by which each lane takes a piece of a row of X: at least as many as its
+ * bytes fill. Rows of neighbouring lanes are side by side where they are neighbours; of others some are, and share a
+ * line if they are short. Where warps share vectors, lanes of a row often have neighbouring columns. */
 static int64_t lines_of_load(const struct cb_plan *plan, const struct cb_steps *steps,
                              const struct cb_vector_share *share, int64_t piece) {
   enum { LANES = 32, LINE = 128, OF_WARPS = 37 /* percent */ };

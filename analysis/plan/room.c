@@ -52,8 +52,8 @@ static int is_staged(const struct kernel *kernel) {
 }
 
 /* 64 registers for a thread, more where it has many sums, or what one vector asks for where that is more; twice as many
- * for entries of X, each of which is for one sum alone. Asked for nothing, the compiler has fewer loads in flight. Where
- * sums meet in shared memory, 80: threads wait for each other, so others shall work. Likewise where rows have few
+ * for entries of X, each of which is for one sum alone. Asked for nothing, the compiler has fewer loads in flight.
+ * Where sums meet in shared memory, 80: threads wait for each other, so others shall work. Likewise where rows have few
  * nonzeros: road_USA-NY, k = 8, four vectors of a thread, takes 14.2 us with 64 registers, 21.1 with 92. */
 static int wanted(const struct kernel *kernel, int blocks) {
   enum { PIECE = 16, SOME = 96 }; /* bytes */
@@ -86,8 +86,8 @@ int cb_room_blocks(const struct cb_plan *plan, const struct cb_vector_share *sha
   return (int)cb_smaller(cb_larger(cb_divide_up(there, plan->target.multiprocessors), LEAST), most);
 }
 
-/* Thread blocks whose registers there are, where a thread holds values of a batch, its sums, and `entries` of X for each
- * vector; 0: it is not known. */
+/* Thread blocks whose registers there are, where a thread holds values of a batch, its sums, and `entries` of X for
+ * each vector; 0: it is not known. */
 static int64_t fitting(const struct kernel *kernel, const struct cb_region *region, int entries) {
   enum { ALL = 65536, MOST = 255, GROUP = 8 };
   const struct cb_steps *steps = &region->steps;
