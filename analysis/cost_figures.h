@@ -9,6 +9,8 @@ enum {
   /* every kernel */
   CB_COST_L2_PERCENT = 64,     /* of the rate of a plain read from L2 */
   CB_COST_GATHER_PERCENT = 81, /* of the rate of plain gathers */
+  CB_COST_FURTHER_PERCENT = 67, /* what a further sector takes of that, of a line that one is taken of already: of a row
+                                 * of X. Random 60000 rows of 40, 16 vectors, 54.0 us; R-MAT 18, 81.4 */
   CB_COST_START_NS = 900,      /* from a kernel's start to its first loads, and from its last stores to its end */
   CB_COST_TIE = 16,            /* this part of the time on the GPU still counts where launching takes longer */
 
@@ -67,11 +69,11 @@ enum {
   CB_COST_TILES_CARRY_NS = 1000, /* a launch that adds up segments */
   CB_COST_TILES_SUMS_NS = 125,   /* of 16 segments of a chunk */
   CB_COST_TILES_CHUNK_NS = 4,    /* for each chunk that is cut */
-  /* by several vectors, where a lane has a block row's blocks step by step: finite elements of 12^3 to 32^3 by eight, a
-   * tenth more than measured; 6^3 to 40^3 by 4, 8 and 16, and stiffness matrices, within a fifth of that */
-  CB_COST_STEPS_START_NS = 1500, /* from a kernel's start to its end, without the steps */
-  CB_COST_STEPS_ROUND_NS = 1000, /* thread blocks that wait until others have left, as above */
-  CB_COST_STEPS_LINE_PS = 780,   /* a line of L1 that a warp's step asks for, of a multiprocessor */
+  /* by several vectors, where warps multiply step by step: finite elements and grids by 4, 8, 16 and 32 vectors, a
+   * tenth more than measured by graphs, as predictions of du are */
+  CB_COST_STEPS_START_NS = 1000,    /* from a kernel's start to its end, without the steps */
+  CB_COST_STEPS_CHAIN_PERCENT = 37, /* of what batches wait by one vector */
+  CB_COST_STEPS_PERCENT = 110,      /* of what is predicted of products by graphs */
   CB_COST_PHASES_SLOT_PS = 360, /* a slot, whatever it stores */
   CB_COST_LINE_PS = 570,        /* a line of L1 that a load asks for: one in a cycle. R-MAT 20 by sell, 8 vectors to a
                                  * thread, 4 lines for each of 16 M nonzeros: 277 by this, 282 measured */

@@ -153,7 +153,9 @@ struct cb_steps {
   int loads;       /* of the matrix in a step, each of which is a line of L1 */
   int columns;     /* of X that a lane multiplies in a step */
   int neighbours;  /* neighbouring lanes have neighbouring rows of X */
-  int in_rounds;   /* a multiprocessor holds two thread blocks: threads have several rows' sums, and blocks in flight */
+  int values;      /* that a thread holds while it waits for X; 0: its registers are as many as the launch leaves it */
+  int entries;     /* of X, for each vector, that are in flight with these */
+  int registers;   /* beside these and sums */
 };
 
 /* How a region shares the launch of the region before it. */

@@ -8,6 +8,7 @@
  *   joining.c   which regions share a launch
  *   launches.c  the launches, and the scratch that regions need
  *   residency.c what L2 shall keep for the next product
+ *   room.c      by several vectors: how many thread blocks a multiprocessor shall hold, and will
  *   cost.c      what the plan is predicted to take
  *   check.c     whether all of it holds together */
 #ifndef CBGEN_ANALYSIS_PLAN_BUILDER_H

@@ -3,6 +3,7 @@
 #include "analysis/plan/cost.h"
 
 #include "analysis/cost_figures.h"
+#include "analysis/plan/room.h"
 #include "base/integers.h"
 
 int64_t cb_cost_stream_ns(int64_t bytes, const struct cb_target *target) {
@@ -170,52 +171,63 @@ static void add_parts(const struct cb_plan *plan, const struct cb_vector_share *
   }
 }
 
-/* Lines of L1 that a warp's step asks for: those of the matrix, and for each column a row of X of each lane, or of all
- * lanes that share one, once for each load that a thread needs for its entries. Of half a line and less two are nearly
- * as fast as one; where warps share vectors, four, as lanes of a row often have neighbouring columns. */
+/* Lines of L1 that a load of a warp asks for, by which each lane takes a piece of a row of X: at least as many as its
+ * bytes fill. Rows of neighbouring lanes are side by side where they are neighbours; of others some are, and share a
+ * line if they are short. Where warps share vectors, lanes of a row often have neighbouring columns. */
+static int64_t lines_of_load(const struct cb_plan *plan, const struct cb_steps *steps,
+                             const struct cb_vector_share *share, int64_t piece) {
+  enum { LANES = 32, LINE = 128, OF_WARPS = 37 /* percent */ };
+  const int64_t size = (int64_t)cb_type_size(plan->vector_type), warps = share->sharing == CB_SHARING_WARPS;
+  const int64_t rows = LANES / (warps ? 1 : share->parts), of_row = cb_larger(LINE, cb_share_vectors_of(share) * size);
+  const int64_t apart = cb_smaller(LINE, plan->vectors * size);
+  const int64_t each = steps->neighbours || warps ? apart : (LINE + 2 * apart) / 3; /* bytes of a line */
+  const int64_t lines = warps ? rows * each * OF_WARPS / 100 / LINE : rows * each / LINE * of_row / LINE;
+  return cb_larger(lines, LANES * piece / LINE);
+}
+
+/* Those of its step: of the matrix, which come from L2 and take as long as several that are there, and of X for each
+ * column that a lane multiplies, by as many loads as its vectors take. */
 static int64_t lines_of_step(const struct cb_plan *plan, const struct cb_steps *steps,
                              const struct cb_vector_share *share) {
-  enum { LANES = 32, LINE = 128, SHORT = 32 /* bytes */, OF_SHORT = 60 /* percent */, OF_WARPS = 25 };
+  enum { LOADED = 25 /* tenths */ };
   const int64_t bytes = share->each * (int64_t)cb_type_size(plan->vector_type);
-  const int64_t pieces = cb_divide_up(bytes, CB_PIECE_BYTES), warps = share->sharing == CB_SHARING_WARPS;
-  const int64_t rows = LANES / (warps ? 1 : share->parts) * pieces;
-  const int64_t percent = warps ? OF_WARPS : share->parts * CB_PIECE_BYTES <= SHORT ? OF_SHORT : 100;
-  return steps->loads + steps->columns * (steps->neighbours ? LANES * bytes / LINE : rows * percent / 100);
+  const int64_t piece = cb_smaller(bytes, CB_PIECE_BYTES);
+  return steps->loads * LOADED / 10 + steps->columns * bytes / piece * lines_of_load(plan, steps, share, piece);
 }
 
-/* What a region's lines take of the multiprocessor that has the most thread blocks. */
-static int64_t lines_ns(const struct cb_plan *plan, const struct cb_region *region,
-                        const struct cb_vector_share *share) {
-  const int64_t lines = region->steps.steps * lines_of_step(plan, &region->steps, share) / region->blocks;
-  const int64_t most = cb_divide_up(region->blocks * share->parts, plan->target.multiprocessors);
-  return most * lines * CB_COST_STEPS_LINE_PS / 1000;
+/* A multiprocessor looks up the lines of a launch's thread blocks one after the other. What they take lies half way
+ * between the one that has most of them and the mean. And in as many rounds as it takes until all have found room, each
+ * of them waits for its batches. */
+static int64_t launch_steps_ns(const struct cb_plan *plan, const struct cb_launch *launch,
+                               const struct cb_vector_share *share) {
+  const int64_t blocks = launch->blocks * cb_share_blocks(share), processors = plan->target.multiprocessors;
+  const int64_t most = cb_divide_up(blocks, processors), all = most * processors + cb_larger(blocks, processors);
+  const int64_t rounds = cb_divide_up(most, cb_room_held(plan, share, launch));
+  int64_t lines = 0, chain_ns = 0;
+  for (int i = 0; i < launch->regions; i++) {
+    const struct cb_region *region = &plan->regions[launch->first_region + i];
+    lines += region->steps.steps * lines_of_step(plan, &region->steps, share);
+    chain_ns = launch->block_rows ? chain_ns + region->cost.chain_ns : cb_larger(chain_ns, region->cost.chain_ns);
+  }
+  return all * (lines / launch->blocks) / (2 * processors) * CB_COST_LINE_PS / 1000 +
+         rounds * chain_ns * CB_COST_STEPS_CHAIN_PERCENT / 100;
 }
 
-/* The same where two thread blocks find room at a time, and others come in further rounds, of which the last one takes
- * as long as a warp's batches at least; and while the matrix streams. */
-static int64_t rounds_ns(const struct cb_plan *plan, const struct cb_region *region,
-                         const struct cb_vector_share *share) {
-  enum { RESIDENT = 2 };
-  const int64_t most = cb_divide_up(region->blocks * share->parts, plan->target.multiprocessors);
-  const int64_t rounds = cb_divide_up(most, RESIDENT), last = most - RESIDENT * (rounds - 1);
-  const int64_t all_ns = lines_ns(plan, region, share), batches_ns = region->cost.chain_ns / 4 * 5;
-  const int64_t bytes = cb_plan_bytes(plan) + cb_share_vectors_of(share) * cb_cost_vector_bytes(plan);
-  const int64_t ns =
-      (rounds - 1) * (all_ns * RESIDENT / most + CB_COST_STEPS_ROUND_NS) + cb_larger(all_ns * last / most, batches_ns);
-  return together(ns, cb_cost_stream_ns(bytes, &plan->target));
-}
-
-/* The least that it takes as L1 looks up one line after the other; 0: not known. */
+/* What it takes by lines of L1 and waits, while the matrix and the vectors stream; 0: not known. */
 static int64_t steps_ns(const struct cb_plan *plan, const struct cb_vector_share *share) {
   enum { LEAST = 4 }; /* vectors: fewer were not measured */
-  int64_t ns = CB_COST_STEPS_START_NS;
+  const int64_t bytes = cb_plan_bytes(plan) + cb_share_vectors_of(share) * cb_cost_vector_bytes(plan);
+  int64_t ns = 0, start_ns = 0;
   if (share->sharing == CB_SHARING_TURNS || plan->vectors < LEAST) return 0;
-  for (int i = 0; i < plan->regions_count; i++) {
-    const struct cb_region *region = &plan->regions[i];
-    if (!region->steps.steps) return 0;
-    ns += (region->steps.in_rounds ? rounds_ns : lines_ns)(plan, region, share);
+  for (int i = 0; i < plan->regions_count; i++)
+    if (!plan->regions[i].steps.steps) return 0;
+  for (int i = 0; i < plan->launches_count; i++) {
+    const struct cb_launch *launch = &plan->launches[i];
+    if (!launch->regions || launch->prepares) continue;
+    start_ns += CB_COST_STEPS_START_NS;
+    ns += launch_steps_ns(plan, launch, share);
   }
-  return ns;
+  return (start_ns + together(ns, cb_cost_stream_ns(bytes, &plan->target))) * CB_COST_STEPS_PERCENT / 100;
 }
 
 /* A plan for several vectors at once costs what they take together: as many passes as kernels need, each with X and Y,
@@ -233,8 +245,9 @@ static void add_vectors(struct cb_plan *plan) {
   }
   const int64_t size = (int64_t)cb_type_size(plan->vector_type), once = cb_share_vectors_of(share);
   const int64_t sectors = cb_divide_up(once * size, 32); /* of an entry's vectors */
+  const int64_t further = share->sharing == CB_SHARING_TURNS ? 100 : CB_COST_FURTHER_PERCENT;
   struct cb_cost rest = {.bytes = (once - 1) * (plan->rows + plan->cols) * size,
-                         .sectors = (sectors - 1) * cost->sectors,
+                         .sectors = (sectors - 1) * cost->sectors * further / 100,
                          .work_ns = further_work(plan, share)};
   add_parts(plan, share, &rest);
   cb_cost_estimate(&rest, &plan->target);

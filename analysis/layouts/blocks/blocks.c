@@ -709,6 +709,7 @@ static int starts_early(const struct cb_region_builder *builder) {
 }
 
 static void build_region(struct cb_region_builder *builder, struct state *state) {
+  enum { REGISTERS = 28 }; /* beside values, entries of X and sums: as compiled */
   build_facts(builder, state);
   cb_region_list(builder, "first_step",
                  is_whole(state) ? "blocks before a block row" : "steps before a slice, 32 slots each",
@@ -735,7 +736,9 @@ static void build_region(struct cb_region_builder *builder, struct state *state)
   builder->region.steps = (struct cb_steps){.steps = state->steps,
                                             .loads = 1 + (int)(cb_tile_area(state->size) / state->vector),
                                             .columns = state->size.cols,
-                                            .in_rounds = state->size.rows > 1};
+                                            .values = (int)(choose_batch(state, builder) * cb_tile_area(state->size)),
+                                            .entries = state->size.cols,
+                                            .registers = REGISTERS};
   builder->region.most_lanes = state->lanes;
   builder->region.dealt = DEALT;
   builder->region.thread_rows = state->size.rows;

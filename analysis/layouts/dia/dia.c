@@ -726,7 +726,9 @@ static void build_family(struct cb_region_builder *builder, const struct state *
 }
 
 static void build_region(struct cb_region_builder *builder, const struct state *state) {
+  enum { REGISTERS = 10 }; /* beside values, entries of X and sums: as compiled */
   const int stored = state->count[STORED];
+  const int batch = stored ? choose_batch(stored, blocks_in_a_wave(state, builder->target)) : 0;
   build_facts(builder, state);
   if (stored) build_slots(builder, state, blocks_in_a_wave(state, builder->target));
   cb_region_constant_slots(builder, state->slices * constants(state) * ROWS);
@@ -740,8 +742,13 @@ static void build_region(struct cb_region_builder *builder, const struct state *
     build_rows(builder, state);
   builder->region.row_threads = !state->chains.stride;
   builder->region.takes_vectors = builder->region.most_lanes = 1;
-  builder->region.steps = (struct cb_steps){
-      .steps = state->csr->rows / 32 * state->diagonals, .loads = 1, .columns = 1, .neighbours = 1};
+  builder->region.steps = (struct cb_steps){.steps = cb_divide_up(state->csr->rows, 32) * state->diagonals,
+                                            .loads = 1,
+                                            .columns = 1,
+                                            .neighbours = 1,
+                                            .values = batch,
+                                            .entries = batch,
+                                            .registers = REGISTERS};
   build_family(builder, state);
 }
 

@@ -292,6 +292,7 @@ static int64_t thread_blocks_of(const struct state *state) {
 }
 
 static void build_region(struct cb_region_builder *builder, struct state *state) {
+  enum { REGISTERS = 28 }; /* beside values, entries of X and sums: as compiled */
   const int64_t slices = WARPS * state->repeats;
   build_facts(builder, state);
   build_arrays(builder, state);
@@ -307,7 +308,9 @@ static void build_region(struct cb_region_builder *builder, struct state *state)
                                             .loads = state->patterns->size * (state->patterns->size + 1),
                                             .columns = state->patterns->size,
                                             .neighbours = state->patterns->size == 1,
-                                            .in_rounds = state->patterns->size > 1};
+                                            .values = (int)(state->batch * state->area),
+                                            .entries = state->patterns->size,
+                                            .registers = REGISTERS};
 }
 
 /* ---- the prediction */
