@@ -146,6 +146,8 @@ static enum cb_status time_graphs(struct work *work, cbgen_operator *family, cbg
   double of_family[TURNS], of_special[TURNS];
   enum cb_status s = CB_OK;
   if (!work->graphs->in_graphs) return CB_OK;
+  cbgen_operator_unbind(family); /* from the default stream, for which they have scratch */
+  cbgen_operator_unbind(special);
   for (int i = 0; i < TURNS && !s; i++) {
     s = time_graph(work, family, &of_family[i]);
     if (!s) s = time_graph(work, special, &of_special[i]);

@@ -523,13 +523,23 @@ static int choose_blocks_per_sm(const struct cb_region_builder *builder, const s
   return words <= 21 ? 6 : words <= 27 && !cb_region_is_wide(builder) ? 5 : 4;
 }
 
+/* What a family looks up for long rows takes registers, too. 64 hold a batch's loads beside it: 48 take 10 % more
+ * (pace21_ce_heur185), 40 a fifth (mip_air03). But beside up to CB_LATE_BLOCKS thread blocks those of the kernel behind
+ * shall have room, which five items leave in 48: mip_nw04, 324 of them, takes 4.35 us for 4.90. How many there are
+ * is data; where columns take more than 16 bits it is more than that. 0: as the region's. */
+static int family_blocks_per_sm(const struct cb_region_builder *builder, const struct state *state) {
+  enum { ALONE = 4, BESIDE = 5 };
+  if (builder->sum_type != CB_F64 || state->items > 5) return 0;
+  return state->items == 5 && tiles(state) && state->largest_offset <= UINT16_MAX ? BESIDE : ALONE;
+}
+
 /* A batch of a long row's loads takes registers that complex numbers do not leave, nor families beside tiles in 40
- * (lp_osa_14 takes 6 % more without conditions, bibd_17_8 10 and pace21_ce_heur185 9 % less in 64). */
+ * (bibd_17_8 takes 10 and pace21_ce_heur185 9 % less without conditions in 64). */
 static void guard_long_rows(struct cb_region_builder *builder, const struct state *state) {
   enum { WITHOUT = 4 };
-  const int own = builder->region.family.blocks_per_sm, blocks = own ? own : choose_blocks_per_sm(builder, state);
+  const int has_own = builder->region.family.blocks_per_sm > 0; /* enough registers */
   if (cb_type_size(builder->sum_type) > sizeof(double)) cb_region_section(builder, "guarded");
-  else if (blocks > WITHOUT) cb_region_family_with(builder, "guarded");
+  else if (!has_own && choose_blocks_per_sm(builder, state) > WITHOUT) cb_region_family_with(builder, "guarded");
 }
 
 /* One text for tiles, with or without empty rows; one for tiles beside long rows, cut or not. */
@@ -541,9 +551,7 @@ static void build_family(struct cb_region_builder *builder, const struct state *
   cb_region_family_with(builder, "idle");
   cb_region_family_size(builder, "kBusyBlocks", state->units);
   if (!state->long_units) return;
-  /* Beside five items 64 registers hold what a family looks up for long rows, too: pace21_ce_heur185 takes 4 % less,
-   * mip_nw04 1. Beside three, fewer thread blocks cost more than that (lp_osa_14 3 %). */
-  if (builder->sum_type == CB_F64 && state->items == 5) builder->region.family.blocks_per_sm = 4;
+  builder->region.family.blocks_per_sm = family_blocks_per_sm(builder, state);
   guard_long_rows(builder, state);
   cb_region_family_with(builder, "cut");
   cb_region_family_size(builder, "kSegments", 0);
