@@ -289,23 +289,24 @@ static void verify_sees_what_is_left_out(void **state) {
   check_changes_are_seen(changes, sizeof changes / sizeof *changes, "merge");
 }
 
-/* A family's registers: all loads of a batch of long rows are in them, but beside five items and columns of 16 bits, where
- * thread blocks of the kernel behind have room. */
+/* A family's registers: beside five items all loads of a batch of long rows are in them, but where thread blocks of the
+ * kernel behind start early and would find no room. */
 static void families_have_registers_for_long_rows(void **state) {
   (void)state;
-#define LONG_ROWS "long_row,rows=90,cols=%d,per_row=30,long_rows=2,long_length=8000"
+#define LONG_ROWS "long_row,rows=27000,cols=%d,per_row=%d,long_length=20000"
   static const struct {
     const char *matrix;
-    int cols, items, type, blocks, guarded;
+    int cols, per_row, items, type, blocks, guarded;
   } cases[] = {
-      {LONG_ROWS, 9000, 3, CB_F64, 4, 0},  {LONG_ROWS, 9000, 5, CB_F64, 5, 0}, {LONG_ROWS, 90000, 5, CB_F64, 4, 0},
-      {LONG_ROWS, 90000, 3, CB_F64, 4, 0}, {LONG_ROWS, 9000, 7, CB_F64, 0, 1}, {LONG_ROWS, 9000, 5, CB_F32, 0, 1},
-      {"one_row,cols=%d", 9000, 5, CB_F64, 4, 0}, {"uniform,n=200,cols=%d,per_row=16", 9000, 5, CB_F64, 0, 0},
+      {LONG_ROWS, 30000, 16, 5, CB_F64, 4, 0}, /* 370 thread blocks; next 324, 186 */
+      {LONG_ROWS, 30000, 14, 5, CB_F64, 5, 0}, {LONG_ROWS, 30000, 8, 5, CB_F64, 4, 0},
+      {LONG_ROWS, 90000, 14, 5, CB_F64, 4, 0}, {LONG_ROWS, 30000, 14, 5, CB_F32, 0, 1},
+      {LONG_ROWS, 30000, 8, 3, CB_F64, 0, 1},  {"uniform,n=200,cols=%d,per_row=%d", 9000, 16, 5, CB_F64, 0, 0},
   };
 #undef LONG_ROWS
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
     char matrix[96], settings[64];
-    snprintf(matrix, sizeof matrix, cases[c].matrix, cases[c].cols);
+    snprintf(matrix, sizeof matrix, cases[c].matrix, cases[c].cols, cases[c].per_row);
     snprintf(settings, sizeof settings, "merge-items=%d%s", cases[c].items, cases[c].type == CB_F32 ? " type=f32" : "");
     struct product product = merge_of(matrix, settings);
     const struct cb_family_parts *family = &region_of(&product)->family;
