@@ -525,9 +525,9 @@ static int choose_blocks_per_sm(const struct cb_region_builder *builder, const s
   return words <= 21 ? 6 : words <= 27 && !cb_region_is_wide(builder) ? 5 : 4;
 }
 
-/* Whether thread blocks of the kernel behind, which starts early, would find no room on multiprocessors that hold so many:
- * mip_nw04's family, 324 thread blocks, takes 4.90 us with 64 registers and 4.35 with 48; those that do not start it
- * early take 10 % more with 48 (pace21_ce_heur185, R-MAT 15). Only where the library brings both families. */
+/* Whether thread blocks of the kernel behind, which starts early, would find no room on multiprocessors that hold so
+ * many: mip_nw04's family, 324 thread blocks, takes 4.90 us with 64 registers and 4.35 with 48; those that do not
+ * start it early take 10 % more with 48 (pace21_ce_heur185, R-MAT 15). Only where the library brings both. */
 static int needs_room(const struct cb_region_builder *builder, const struct state *state, int blocks_per_sm) {
   const int64_t room = (int64_t)blocks_per_sm * builder->target->multiprocessors;
   if (!tiles(state) || !state->padded || state->gaps || state->largest_offset > UINT16_MAX) return 0;
