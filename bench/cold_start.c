@@ -9,7 +9,8 @@
  * the CUDA context has the family's kernel, as it may have at the first by another matrix: the first's time is in the JSON
  * and, of all, in the summary. Then the family's
  * product and that of the specialised kernel, whose result must be the same bits, are timed in turns, since the
- * machine's pace drifts by more than they differ; medians are shown. And cuSPARSE's csr-alg1 with its own preparation, up to 4 M nonzeros. "even" is the number of products from which cbgen
+ * machine's pace drifts by more than they differ; medians are shown. They are timed as launches, where a product of 3 us
+ * takes the time that the host needs for it, and as graphs of 100 products, which is what the kernels take. And cuSPARSE's csr-alg1 with its own preparation, up to 4 M nonzeros. "even" is the number of products from which cbgen
  * is ahead of it, set-up included. A table comes last. The exit status is 1 when bits differ, or anything failed.
  *
  *   bench_cold_start --host 1 MATRIX…      the host's part alone: nothing is compared, and with the null driver
@@ -43,13 +44,14 @@ struct result {
   struct null_driver_calls calls;                  /* of one first product */
   double parts[PARTS];                   /* of the set-up, in ms: see part_names */
   double family_us, special_us, cusparse_us, specialise_ms;
+  double family_graph_us, special_graph_us; /* 0: this driver captures no graphs */
 };
 static const char *const part_names[PARTS] = {"hash", "analysis", "compile", "pack", "load", "store"};
 
 struct work {
   const struct cb_device *device;
-  struct cb_timer *timer;
-  struct cb_cusparse *cusparse; /* NULL: none */
+  struct cb_timer *timer, *graphs; /* of launches; of graphs */
+  struct cb_cusparse *cusparse;    /* NULL: none */
   struct cb_csr csr;
   cbgen_csr view, small;
   cb_device_ptr arrays[3], x, y;
@@ -116,6 +118,46 @@ static enum cb_status time_product(struct work *work, cbgen_operator *op, double
   return status ? failed(work, status, cbgen_operator_message(op)) : CB_OK;
 }
 
+/* A product of one operator, put on a stream. */
+struct captured {
+  const struct work *work;
+  cbgen_operator *op;
+};
+
+static enum cb_status enqueue_product(void *user, struct CUstream_st *stream, struct cb_diag *diag) {
+  const struct captured *captured = user;
+  const struct work *work = captured->work;
+  const cbgen_product product = {.struct_size = sizeof product, .alpha = 1, .x = (void *)(uintptr_t)work->x,
+                                 .y = (void *)(uintptr_t)work->y, .stream = stream};
+  const cbgen_status status = cbgen_multiply(captured->op, &product);
+  return status ? cb_fail(diag, (enum cb_status)status, "%s", cbgen_operator_message(captured->op)) : CB_OK;
+}
+
+static enum cb_status time_graph(struct work *work, cbgen_operator *op, double *us) {
+  struct captured captured = {work, op};
+  int launches = 0;
+  enum cb_status s = cb_timer_launches(&launches, work->graphs, enqueue_product, &captured, &work->diag);
+  return s ? s : cb_timer_measure(us, work->graphs, enqueue_product, &captured, launches, BATCHES, &work->diag);
+}
+
+/* The same in turns as time_both. */
+static enum cb_status time_graphs(struct work *work, cbgen_operator *family, cbgen_operator *special) {
+  enum { TURNS = 3 };
+  double of_family[TURNS], of_special[TURNS];
+  enum cb_status s = CB_OK;
+  if (!work->graphs->in_graphs) return CB_OK;
+  cbgen_operator_unbind(family); /* from the default stream, for which they have scratch */
+  cbgen_operator_unbind(special);
+  for (int i = 0; i < TURNS && !s; i++) {
+    s = time_graph(work, family, &of_family[i]);
+    if (!s) s = time_graph(work, special, &of_special[i]);
+  }
+  if (s) return s;
+  work->result->family_graph_us = cb_median(of_family, TURNS);
+  work->result->special_graph_us = cb_median(of_special, TURNS);
+  return CB_OK;
+}
+
 /* Times products of both, which are of one matrix, in turns. */
 static enum cb_status time_both(struct work *work, cbgen_operator *family, cbgen_operator *special) {
   enum { TURNS = 7 };
@@ -144,6 +186,7 @@ static enum cb_status specialise(struct work *work, cbgen_operator *family, cbge
   if (!s) s = multiply(work, op);
   if (!s) s = take(work, 1);
   if (!s) s = time_both(work, family, op);
+  if (!s) s = time_graphs(work, family, op);
   if (!s && memcmp(work->bytes[0], work->bytes[1], bytes))
     s = cb_fail(&work->diag, CB_ERR_WRONG, "the specialised kernel's product differs from the family's");
   return s;
@@ -279,8 +322,9 @@ static void report(const struct result *result, FILE *json) {
   printf("%-34.34s %10lld %-20.20s %c %8.2f %8.2f |", result->name, (long long)result->nnz, result->plan,
          result->origin, result->first_ms, result->worst_ms);
   for (int i = 0; i < PARTS; i++) printf(" %7.2f", result->parts[i]);
-  printf(" | %8.1f %8.1f %6.3f | %7.2f %8.1f %7.0f\n", result->family_us, result->special_us,
-         result->family_us / result->special_us, result->prepare_ms, result->cusparse_us, even(result));
+  printf(" | %8.1f %8.1f %6.3f | %7.2f %7.2f %6.3f | %7.2f %8.1f %7.0f\n", result->family_us, result->special_us,
+         result->family_us / result->special_us, result->family_graph_us, result->special_graph_us,
+         result->family_graph_us / result->special_graph_us, result->prepare_ms, result->cusparse_us, even(result));
   fflush(stdout);
   const struct null_driver_calls *calls = &result->calls;
   if (calls->launches)
@@ -291,9 +335,10 @@ static void report(const struct result *result, FILE *json) {
           "\"fresh_ms\": %.4f, \"worst_ms\": %.4f", result->name, (long long)result->nnz, result->plan, result->origin,
           result->first_ms, result->fresh_ms, result->worst_ms);
   for (int i = 0; i < PARTS; i++) fprintf(json, ", \"%s_ms\": %.4f", part_names[i], result->parts[i]);
-  fprintf(json, ", \"family_us\": %.4f, \"specialised_us\": %.4f, \"specialise_ms\": %.3f, \"cusparse_prepare_ms\": %.4f, "
-          "\"cusparse_us\": %.4f, \"even\": %.0f}\n", result->family_us, result->special_us, result->specialise_ms,
-          result->prepare_ms, result->cusparse_us, even(result));
+  fprintf(json, ", \"family_us\": %.4f, \"specialised_us\": %.4f, \"family_graph_us\": %.4f, \"specialised_graph_us\": %.4f, "
+          "\"specialise_ms\": %.3f, \"cusparse_prepare_ms\": %.4f, \"cusparse_us\": %.4f, \"even\": %.0f}\n",
+          result->family_us, result->special_us, result->family_graph_us, result->special_graph_us,
+          result->specialise_ms, result->prepare_ms, result->cusparse_us, even(result));
   fflush(json);
 }
 
@@ -321,21 +366,35 @@ static void summarise_first(const struct result *results, int count, int64_t bel
          fresh[found / 2], first[found * 9 / 10], first[found - 1]);
 }
 
+/* Of products as launches, or as graphs. */
+static void summarise_families(const struct result *results, int count, int as_graphs) {
+  double logs = 0, worst = 0;
+  const char *name = "";
+  int families = 0;
+  for (int i = 0; i < count; i++) {
+    const struct result *result = &results[i];
+    const double ratio = as_graphs ? result->family_graph_us / result->special_graph_us
+                                   : result->family_us / result->special_us;
+    if (result->origin == '-' || !isfinite(ratio)) continue; /* not measured */
+    families++;
+    logs += log(ratio);
+    if (ratio > worst) name = result->name;
+    worst = fmax(worst, ratio);
+  }
+  if (!families) return;
+  printf("family over specialised%s: %.4f in the geometric mean, worst %.3f (%s)\n", as_graphs ? ", as graphs" : "",
+         exp(logs / families), worst, name);
+}
+
 static void summarise(const struct result *results, int count, double process_ms) {
   static double evens[MOST_MATRICES];
-  double logs = 0, worst = 0;
   int families = 0, brought = 0, compiled = 0, known = 0, never = 0, compared = 0;
   for (int i = 0; i < count; i++) {
     const struct result *result = &results[i];
-    const double ratio = result->family_us / result->special_us;
     brought += result->origin == 'b';
     compiled += result->origin == 'c';
     known += result->origin == 'm';
-    if (result->origin != '-') {
-      families++;
-      logs += log(ratio);
-      worst = fmax(worst, ratio);
-    }
+    families += result->origin != '-';
     if (result->cusparse_us > 0) {
       never += even(result) < 0;
       evens[compared++] = even(result) < 0 ? 1e12 : even(result);
@@ -346,8 +405,8 @@ static void summarise(const struct result *results, int count, double process_ms
          count, families, brought, compiled, known);
   summarise_first(results, count, SMALL);
   summarise_first(results, count, FEW);
-  if (families)
-    printf("family over specialised: %.4f in the geometric mean, worst %.3f\n", exp(logs / families), worst);
+  summarise_families(results, count, 0);
+  summarise_families(results, count, 1);
   if (compared)
     printf("break-even with csr-alg1 (%d matrices): median %.0f products; never: %d\n", compared, evens[compared / 2],
            never);
@@ -378,25 +437,41 @@ static null_driver_asked *find_asked(void) {
   return asked;
 }
 
+/* A timer of captured products, which it does not capture where a driver cannot. */
+static enum cb_status open_graphs(struct cb_timer *timer, struct CUstream_st **stream, const struct cb_device *device,
+                                  struct cb_diag *diag) {
+  const struct cb_driver *driver = device->driver;
+  enum cb_status s = cb_driver_check(driver, driver->call.stream_create(stream, CB_CU_STREAM_NON_BLOCKING), diag,
+                                     "make a stream");
+  *timer = (struct cb_timer){0};
+  if (!s) s = cb_timer_open(timer, device, *stream, diag);
+  timer->in_graphs = !s && cb_driver_has_conditions(driver);
+  return s;
+}
+
 static int measure_all(const struct cb_device *device, FILE *json, int repeats, int host_alone, char **names, int count) {
   static const int32_t rows[] = {0, 1, 3, 4}, columns[] = {0, 0, 2, 1};
   static const double values[] = {1, 2, 3, 4};
   static struct result results[MOST_MATRICES];
-  struct cb_timer timer;
+  struct cb_timer timer, graphs;
+  struct CUstream_st *stream = NULL; /* the default one is never captured */
   struct cb_cusparse *cusparse = NULL;
   struct cb_diag diag = {0};
   double process_ms = 0;
   int bad = 0, done = 0;
   if (cb_timer_open(&timer, device, NULL, &diag) || cb_cusparse_open(&cusparse, device, NULL, &diag))
     fprintf(stderr, "%s\n", diag.message);
+  if (open_graphs(&graphs, &stream, device, &diag)) fprintf(stderr, "%s\n", diag.message);
   printf("%-34s %10s %-20s %c %8s %8s |", "", "nonzeros", "plan", ' ', "first ms", "worst");
   for (int i = 0; i < PARTS; i++) printf(" %7s", part_names[i]);
-  printf(" | %8s %8s %6s | %7s %8s %7s\n", "family", "special.", "ratio", "prep.", "csr-alg1", "even");
+  printf(" | %8s %8s %6s | %7s %7s %6s | %7s %8s %7s\n", "family", "special.", "ratio", "graphs:", "special.", "ratio",
+         "prep.", "csr-alg1", "even");
   for (int i = 0; i < count && i < MOST_MATRICES; i++) {
     struct work *work = calloc(1, sizeof *work);
     if (!work) return 1;
     work->device = device;
     work->timer = &timer;
+    work->graphs = &graphs;
     work->cusparse = cusparse;
     work->host_alone = host_alone;
     work->asked = find_asked();
@@ -409,6 +484,8 @@ static int measure_all(const struct cb_device *device, FILE *json, int repeats, 
   }
   cb_cusparse_close(cusparse);
   cb_timer_close(&timer);
+  cb_timer_close(&graphs);
+  if (stream) device->driver->call.stream_destroy(stream);
   summarise(results, done, process_ms);
   return bad;
 }

@@ -289,6 +289,35 @@ static void verify_sees_what_is_left_out(void **state) {
   check_changes_are_seen(changes, sizeof changes / sizeof *changes, "merge");
 }
 
+/* A family's registers: beside five items all loads of a batch of long rows are in them, but where thread blocks of the
+ * kernel behind start early and would find no room. */
+static void families_have_registers_for_long_rows(void **state) {
+  (void)state;
+#define LONG_ROWS "long_row,rows=27000,cols=%d,per_row=%d,long_length=20000"
+  static const struct {
+    const char *matrix;
+    int cols, per_row, items, type, blocks, guarded;
+  } cases[] = {
+      {LONG_ROWS, 30000, 16, 5, CB_F64, 4, 0}, /* 370 thread blocks; next 324, 186 */
+      {LONG_ROWS, 30000, 14, 5, CB_F64, 5, 0}, {LONG_ROWS, 30000, 8, 5, CB_F64, 4, 0},
+      {LONG_ROWS, 90000, 14, 5, CB_F64, 4, 0}, {LONG_ROWS, 30000, 14, 5, CB_F32, 0, 1},
+      {LONG_ROWS, 30000, 8, 3, CB_F64, 0, 1},  {"uniform,n=200,cols=%d,per_row=%d", 9000, 16, 5, CB_F64, 0, 0},
+  };
+#undef LONG_ROWS
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    char matrix[96], settings[64];
+    snprintf(matrix, sizeof matrix, cases[c].matrix, cases[c].cols, cases[c].per_row);
+    snprintf(settings, sizeof settings, "merge-items=%d%s", cases[c].items, cases[c].type == CB_F32 ? " type=f32" : "");
+    struct product product = merge_of(matrix, settings);
+    const struct cb_family_parts *family = &region_of(&product)->family;
+    int guarded = 0;
+    for (int i = 0; i < family->with_count; i++) guarded |= !strcmp(family->with[i], "guarded");
+    assert_int_equal(family->blocks_per_sm, cases[c].blocks);
+    assert_int_equal(guarded, cases[c].guarded);
+    product_release(&product);
+  }
+}
+
 static void columns_are_made_by_packing(void **state) {
   (void)state;
   static const struct late_array cases[] = {
@@ -313,6 +342,7 @@ int main(void) {
       cmocka_unit_test(every_allocation_may_fail),
       cmocka_unit_test(products_match_the_oracle),
       cmocka_unit_test(a_second_region_leaves_other_rows_alone),
+      cmocka_unit_test(families_have_registers_for_long_rows),
       cmocka_unit_test(columns_are_made_by_packing),
       cmocka_unit_test(verify_sees_what_is_left_out),
   };

@@ -54,6 +54,7 @@ struct state {
   uint32_t *first_row, *row_count; /* by chunk */
   uint32_t *first_end;             /* by chunk: row ends before it; chunks + 1 */
   uint32_t *row_offset;            /* by row end: its row, from its chunk's first row */
+  int gaps;                        /* rows that end in a chunk are not consecutive */
   struct cb_row_ends there;        /* instead of descriptor and row_offset: as lists where the matrix is */
   const uint32_t *own_rows;        /* the builder's, while it plans */
   int64_t empty_rows; /* of its own */
@@ -414,6 +415,7 @@ static void build_rows(struct cb_region_builder *builder, struct state *state) {
   const int far = remote && remote->row_ends, ready = alloc_chunks(state);
   const int gaps = !ready ? -1 : far ? fill_rows_there(state, remote) : fill_rows(state);
   const int64_t count = chunks(state);
+  state->gaps = gaps > 0;
   builder->failed |= gaps < 0;
   if (builder->failed) return;
   if (far) cb_region_remote(builder, names[0], meanings[0], &state->there.descriptor);
@@ -523,13 +525,30 @@ static int choose_blocks_per_sm(const struct cb_region_builder *builder, const s
   return words <= 21 ? 6 : words <= 27 && !cb_region_is_wide(builder) ? 5 : 4;
 }
 
+/* Whether thread blocks of the kernel behind, which starts early, would find no room on multiprocessors that hold so
+ * many: mip_nw04's family, 324 thread blocks, takes 4.90 us with 64 registers and 4.35 with 48; those that do not
+ * start it early take 10 % more with 48 (pace21_ce_heur185, R-MAT 15). Only where the library brings both. */
+static int needs_room(const struct cb_region_builder *builder, const struct state *state, int blocks_per_sm) {
+  const int64_t room = (int64_t)blocks_per_sm * builder->target->multiprocessors;
+  if (!tiles(state) || !state->padded || state->gaps || state->largest_offset > UINT16_MAX) return 0;
+  return 2 * state->blocks > room && state->blocks <= CB_LATE_BLOCKS;
+}
+
+/* Beside five items 64 registers hold what a family looks up for long rows, too: pace21_ce_heur185 takes 4 % less.
+ * Beside three, fewer thread blocks cost more than that where there are many (R-MAT 14 8 %). 0: as the region's. */
+static int family_blocks_per_sm(const struct cb_region_builder *builder, const struct state *state) {
+  enum { ALONE = 4, BESIDE = 5 };
+  if (builder->sum_type != CB_F64 || state->items != 5) return 0;
+  return needs_room(builder, state, ALONE) ? BESIDE : ALONE;
+}
+
 /* A batch of a long row's loads takes registers that complex numbers do not leave, nor families beside tiles in 40
  * (lp_osa_14 takes 6 % more without conditions, bibd_17_8 10 and pace21_ce_heur185 9 % less in 64). */
 static void guard_long_rows(struct cb_region_builder *builder, const struct state *state) {
   enum { WITHOUT = 4 };
-  const int own = builder->region.family.blocks_per_sm, blocks = own ? own : choose_blocks_per_sm(builder, state);
+  const int has_own = builder->region.family.blocks_per_sm > 0; /* enough registers */
   if (cb_type_size(builder->sum_type) > sizeof(double)) cb_region_section(builder, "guarded");
-  else if (blocks > WITHOUT) cb_region_family_with(builder, "guarded");
+  else if (!has_own && choose_blocks_per_sm(builder, state) > WITHOUT) cb_region_family_with(builder, "guarded");
 }
 
 /* One text for tiles, with or without empty rows; one for tiles beside long rows, cut or not. */
@@ -541,9 +560,7 @@ static void build_family(struct cb_region_builder *builder, const struct state *
   cb_region_family_with(builder, "idle");
   cb_region_family_size(builder, "kBusyBlocks", state->units);
   if (!state->long_units) return;
-  /* Beside five items 64 registers hold what a family looks up for long rows, too: pace21_ce_heur185 takes 4 % less,
-   * mip_nw04 1. Beside three, fewer thread blocks cost more than that (lp_osa_14 3 %). */
-  if (builder->sum_type == CB_F64 && state->items == 5) builder->region.family.blocks_per_sm = 4;
+  builder->region.family.blocks_per_sm = family_blocks_per_sm(builder, state);
   guard_long_rows(builder, state);
   cb_region_family_with(builder, "cut");
   cb_region_family_size(builder, "kSegments", 0);
