@@ -161,18 +161,6 @@ static int64_t tile_bytes(const struct view *view, struct cb_tile_size *size) {
   return least;
 }
 
-/* Whether lanes of block rows that have different lengths would stay idle: as the layout has it, by rows. */
-static int pads_too_much(const struct view *view, struct cb_tile_size size, int64_t block_rows, int64_t lanes) {
-  enum { PERCENT = 15, PERCENT_IN_L2 = 30, SLACK = 1 << 18 /* bytes */ };
-  const struct cb_choice_profile *profile = view->profile;
-  int log2 = 0; /* of the slices, of 32 rows and more, that the profile has looked at */
-  while (log2 < CB_CHOICE_STEPS - 1 && size.rows << log2 < lanes) log2++;
-  const int64_t slots = (profile->lengths.in_step[log2] << (CB_CHOICE_STEPS - 1 - log2)) +
-                        block_rows * (lanes - 1) / 2 * cb_tile_area(size);
-  const int fits = profile->nnz * view->value * 2 < view->target->l2_bytes;
-  return (slots - SLACK / view->value) * 100 > profile->nnz * (100 + (fits ? PERCENT_IN_L2 : PERCENT));
-}
-
 static int64_t blocks_ns(const struct view *view) {
   const struct cb_choice_profile *profile = view->profile;
   struct cb_tile_size size = {1, 1, {0}};
@@ -183,7 +171,6 @@ static int64_t blocks_ns(const struct view *view) {
                 mean = profile->nnz / cb_tile_area(size) / block_rows;
   const int64_t threads = 512 * (int64_t)view->target->multiprocessors;
   while (lanes < LANES && block_rows * lanes < threads && mean >= 4 * lanes) lanes *= 2;
-  while (lanes > 1 && pads_too_much(view, size, block_rows, lanes)) lanes /= 2;
   const int64_t steps = cb_divide_up(profile->lengths.longest, size.cols * lanes);
   return time_of(view,
                  (struct cb_cost){.bytes = bytes + profile->rows / 2,
