@@ -697,8 +697,7 @@ static void trained_choices_are_those_of_graphs(void **state) {
                                          {"stencil7,n=16", "sell", "dia"},
                                          {"stencil7,n=32", "dia", "dia"},
                                          {"fe3,n=10", "sell", "blocks"},
-                                         {"fe3,n=20", "blocks", "blocks"},
-                                         {"rmat,scale=12", "merge", "merge"}};
+                                         {"fe3,n=20", "blocks", "blocks"}};
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     const struct cb_choice choice = choice_of(cases[i][0], "NVIDIA H200");
