@@ -2,15 +2,16 @@
 /* Times every recipe that a search looks at, for many matrices: what the predictor of analysis/choose is trained with.
  *
  *   bench_candidates LIST OUT [--processes=N] [--types=f64,f32] [--seconds=S] [--repetitions=R] [--folders=A:B:C]
- *                    [--no-gpu | --profile]
+ *                    [--gpus=N | --no-gpu | --profile]
  *
  * LIST has one matrix a line: the name of a file NAME.mtx.zst in one of the folders, "generate:SHAPE,…", or one of these
  * with a part of it behind a blank: "rows=K/M" for the K-th of M equal ranges of rows, "square=K/M" for these rows and
  * the columns of the same numbers. OUT gets a line of JSON for each matrix and type.
  *
  * N processes plan, pack and compile side by side; one at a time has the GPU, which it keeps until all recipes of a
- * matrix are timed in turns. After S seconds no further matrix is begun. A matrix that cannot be read is left out, and
- * said. --no-gpu plans only, for sm_90: predictions without times. --profile does not even plan, but prints
+ * matrix are timed in turns, by graphs. Of several GPUs (--gpus) each times what was compiled once; those behind the
+ * first write to OUT.1, OUT.2 and so on. After S seconds no further matrix is begun. A matrix that cannot be read is left
+ * out, and said. --no-gpu plans only, for sm_90: predictions without times. --profile does not even plan, but prints
  * profiles (analysis/choose/profile.h), whose numbers do not depend on the type.
  */
 #include "analysis/choose/profile.h"
@@ -27,12 +28,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { HOPELESS = 6 /* times the best prediction */ };
+enum { HOPELESS = 6 /* times the best prediction */, MOST_GPUS = 8 };
 
 struct settings {
   const char *list, *out, *folders;
   char types[64];
-  int processes, repetitions, gpu, profile;
+  int processes, repetitions, gpus, profile;
   double seconds;
 };
 
@@ -110,13 +111,19 @@ static void add_profile(json_t *json, const struct matrix *matrix) {
   json_object_set_new(json, "profile_ms", json_real(1e3 * matrix->profile_seconds));
 }
 
+/* What one process has of a GPU; without any, the first plans. */
+struct place {
+  struct trial_session session;
+  int out;
+};
+
 /* One line, written at once, so that those of several processes do not mix. */
-static void write_line(const struct matrix *matrix, const struct trial_session *session, int out) {
+static void write_line(const struct matrix *matrix, const struct place *place) {
   const struct cb_csr *csr = &matrix->base.csr;
   json_t *list = json_array();
   for (int i = 0; i < matrix->count; i++) json_array_append_new(list, candidate_json(&matrix->candidates[i]));
   json_t *json = json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:o}", "matrix", matrix->base.text, "type", matrix->type,
-                           "model", session->target.model, "rows", (json_int_t)csr->rows, "cols", (json_int_t)csr->cols,
+                           "model", place->session.target.model, "rows", (json_int_t)csr->rows, "cols", (json_int_t)csr->cols,
                            "nnz", (json_int_t)csr->nnz, "recipes", list);
   if (matrix->profile_seconds > 0) add_profile(json, matrix);
   char *text = json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(6));
@@ -124,12 +131,22 @@ static void write_line(const struct matrix *matrix, const struct trial_session *
   json_decref(json);
   if (!text) return;
   text[length] = '\n';
-  if (write(out, text, length + 1) != (ssize_t)length + 1) perror("writing the results");
+  if (write(place->out, text, length + 1) != (ssize_t)length + 1) perror("writing the results");
   free(text);
 }
 
-static void measure_type(struct matrix *matrix, const struct settings *settings, const struct trial_session *session,
-                         const char *type, int out) {
+static void time_at(struct matrix *matrix, struct place *place, int repetitions, struct cb_diag *diag) {
+  if (place->session.device) time_all(matrix, &place->session, repetitions, diag);
+  if (*diag->message)
+    fprintf(stderr, "%s: %s\n", matrix->base.text, diag->message);
+  else
+    write_line(matrix, place);
+}
+
+/* `first`: of the places, which processes begin with in turns. */
+static void measure_type(struct matrix *matrix, const struct settings *settings, struct place *places, int first,
+                         const char *type) {
+  const int count = settings->gpus ? settings->gpus : 1;
   struct cb_diag diag = {0};
   matrix->type = type;
   cb_options_default(&matrix->base.options);
@@ -140,16 +157,13 @@ static void measure_type(struct matrix *matrix, const struct settings *settings,
   if (settings->profile)
     profile(matrix, &diag);
   else
-    plan_all(matrix, session);
-  if (session->device) time_all(matrix, session, settings->repetitions, &diag);
-  if (*diag.message)
-    fprintf(stderr, "%s: %s\n", matrix->base.text, diag.message);
-  else
-    write_line(matrix, session, out);
+    plan_all(matrix, &places->session);
+  for (int i = 0; i < count; i++, diag = (struct cb_diag){0})
+    time_at(matrix, &places[(first + i) % count], settings->repetitions, &diag);
   release_candidates(matrix);
 }
 
-static void measure(const char *text, const struct settings *settings, const struct trial_session *session, int out) {
+static void measure(const char *text, const struct settings *settings, struct place *places, int first) {
   struct matrix *matrix = calloc(1, sizeof *matrix);
   struct cb_diag diag = {0};
   char types[sizeof settings->types], *rest = types, *type;
@@ -158,26 +172,34 @@ static void measure(const char *text, const struct settings *settings, const str
   if (trial_matrix_read(&matrix->base, text, settings->folders, &diag))
     fprintf(stderr, "left out: %s\n", diag.message);
   else
-    while ((type = strtok_r(rest, ",", &rest))) measure_type(matrix, settings, session, type, out);
+    while ((type = strtok_r(rest, ",", &rest))) measure_type(matrix, settings, places, first, type);
   trial_matrix_release(&matrix->base);
   free(matrix);
 }
 
 /* ---- processes */
 
-/* The work of one process, which ends with it: the session is closed by its exit. */
-static int work(const struct settings *settings, struct common *common, char **lines, int count, double end) {
-  struct trial_session session;
+/* Opens the GPU of that number, or none. */
+static int open_place(struct place *place, const struct settings *settings, int number) {
   struct cb_diag diag = {0};
-  char lock[1024];
-  snprintf(lock, sizeof lock, "%s.lock", settings->out);
-  const int out = open(settings->out, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
-  if (out < 0 || trial_session_open(&session, lock, settings->gpu, &diag)) {
-    fprintf(stderr, "%s\n", *diag.message ? diag.message : "cannot open the results");
-    return 1;
-  }
+  char out[1024], lock[1040];
+  snprintf(out, sizeof out, number ? "%s.%d" : "%s", settings->out, number);
+  snprintf(lock, sizeof lock, "%s.lock", out);
+  place->out = open(out, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+  const int gpu = settings->gpus ? number : TRIAL_NO_GPU;
+  if (place->out >= 0 && !trial_session_open(&place->session, lock, gpu, &diag)) return 1;
+  fprintf(stderr, "%s\n", *diag.message ? diag.message : "cannot open the results");
+  return 0;
+}
+
+/* The work of the process of that number, which ends with it: sessions are closed by its exit. */
+static int work(const struct settings *settings, struct common *common, int number, char **lines, int count,
+                double end) {
+  struct place places[MOST_GPUS];
+  for (int i = 0; i < settings->gpus || !i; i++)
+    if (!open_place(&places[i], settings, i)) return 1;
   for (int i; (i = __atomic_fetch_add(&common->next, 1, __ATOMIC_RELAXED)) < count;)
-    if (cb_seconds() < end) measure(lines[i], settings, &session, out);
+    if (cb_seconds() < end) measure(lines[i], settings, places, number);
   return 0;
 }
 
@@ -207,9 +229,11 @@ static int take_option(struct settings *settings, const char *text) {
   else if (!strncmp(text, "--folders=", 10))
     settings->folders = text + 10;
   else if (!strcmp(text, "--no-gpu"))
-    settings->gpu = 0;
+    settings->gpus = 0;
+  else if (!strncmp(text, "--gpus=", 7))
+    settings->gpus = atoi(text + 7);
   else if (!strcmp(text, "--profile"))
-    settings->gpu = 0, settings->profile = 1;
+    settings->gpus = 0, settings->profile = 1;
   else
     return 0;
   return 1;
@@ -217,12 +241,13 @@ static int take_option(struct settings *settings, const char *text) {
 
 int main(int argc, char **argv) {
   struct settings settings = {
-      .folders = "", .types = "f64,f32", .processes = 1, .repetitions = 6, .gpu = 1, .seconds = 1e9};
+      .folders = "", .types = "f64,f32", .processes = 1, .repetitions = 6, .gpus = 1, .seconds = 1e9};
   int count = 0, failed = 0, known = argc > 2;
   for (int i = 3; i < argc; i++) known = known && take_option(&settings, argv[i]);
-  if (!known || settings.processes < 1 || settings.repetitions < 1 || settings.repetitions > TRIAL_REPETITIONS) {
+  if (!known || settings.processes < 1 || settings.repetitions < 1 || settings.repetitions > TRIAL_REPETITIONS ||
+      settings.gpus < 0 || settings.gpus > MOST_GPUS) {
     fprintf(stderr, "usage: bench_candidates LIST OUT [--processes=N] [--types=f64,f32] [--seconds=S] "
-                    "[--repetitions=R] [--folders=A:B:C] [--no-gpu | --profile]\n");
+                    "[--repetitions=R] [--folders=A:B:C] [--gpus=N | --no-gpu | --profile]\n");
     return 2;
   }
   settings.list = argv[1];
@@ -236,7 +261,7 @@ int main(int argc, char **argv) {
   const double end = cb_seconds() + settings.seconds;
   for (int i = 0; i < settings.processes; i++) {
     const pid_t child = fork();
-    if (!child) _exit(work(&settings, common, lines, count, end));
+    if (!child) _exit(work(&settings, common, i, lines, count, end));
     failed += child < 0;
   }
   for (int status; wait(&status) > 0;) failed += status != 0;

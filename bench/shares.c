@@ -183,7 +183,7 @@ int main(int argc, char **argv) {
     fprintf(stderr, "usage: bench_shares LOCK [--folders=A:B:C] [--repetitions=R] [--no-gpu]\n");
     return 2;
   }
-  if (trial_session_open(&worker.session, argv[1], gpu, &diag)) {
+  if (trial_session_open(&worker.session, argv[1], gpu ? 0 : TRIAL_NO_GPU, &diag)) {
     fprintf(stderr, "%s\n", diag.message);
     return 1;
   }

@@ -13,7 +13,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-enum { BATCHES = 5 };
+enum { BATCHES = 3, BATCH_US = 1000, LEAST_LAUNCHES = 10 };
 
 /* ---- matrices */
 
@@ -174,6 +174,9 @@ static void time_once(struct trial *trial, const struct trial_matrix *matrix, co
   if (!trial->op) return;
   if (!repetition) s = cb_timer_launches(&trial->launches, &timer, enqueue, &product, &diag);
   if (!s) s = cb_timer_measure(&trial->us[repetition], &timer, enqueue, &product, trial->launches, BATCHES, &diag);
+  /* long batches say no more than this, and most of a list's time would be theirs */
+  if (!s && !repetition && trial->us[0] * trial->launches > BATCH_US)
+    trial->launches = (int)cb_smaller(trial->launches, cb_larger(LEAST_LAUNCHES, (int64_t)(BATCH_US / trial->us[0])));
   if (!s) return;
   refuse(trial, &diag);
   cb_operator_free(trial->op);
@@ -195,6 +198,7 @@ static enum cb_status time_alone(struct trial *const *trials, int count, struct 
   const enum cb_status s = make_vectors(matrix, session, diag);
   for (int i = 0; i < count && !s; i++) {
     struct cb_diag why = {0};
+    trials[i]->median_us = 0;
     if (!trials[i]->image.launches || *trials[i]->refusal) continue;
     if (cb_operator_load(&trials[i]->op, session->device, &trials[i]->image, 0, &why)) refuse(trials[i], &why);
   }
@@ -217,7 +221,11 @@ static enum cb_status time_alone(struct trial *const *trials, int count, struct 
 enum cb_status trial_time(struct trial *const *trials, int count, struct trial_matrix *matrix,
                           const struct trial_session *session, int repetitions, struct cb_diag *diag) {
   flock(session->lock, LOCK_EX);
-  const enum cb_status s = time_alone(trials, count, matrix, session, repetitions, diag);
+  enum cb_status s = cb_device_enter(session->device, diag);
+  if (!s) {
+    s = time_alone(trials, count, matrix, session, repetitions, diag);
+    cb_device_leave(session->device);
+  }
   flock(session->lock, LOCK_UN);
   return s;
 }
@@ -235,10 +243,10 @@ void trial_release(struct trial *trial) {
 enum cb_status trial_session_open(struct trial_session *session, const char *lock, int gpu, struct cb_diag *diag) {
   *session = (struct trial_session){.lock = open(lock, O_CREAT | O_RDWR | O_CLOEXEC, 0600)};
   if (session->lock < 0) return cb_fail(diag, CB_ERR_IO, "cannot open '%s'", lock);
-  if (!gpu) return cb_target_find(&session->target, "sm_90", diag);
+  if (gpu == TRIAL_NO_GPU) return cb_target_find(&session->target, "sm_90", diag);
   enum cb_status s = cb_driver_open(&session->driver, NULL, diag);
   if (!s) s = cb_nvrtc_open(&session->nvrtc, NULL, diag);
-  if (!s) s = cb_device_open(&session->device, session->driver, 0, diag);
+  if (!s) s = cb_device_open(&session->device, session->driver, gpu, diag);
   if (s) return s;
   session->target = session->device->target;
   s = cb_device_enter(session->device, diag);
@@ -246,5 +254,7 @@ enum cb_status trial_session_open(struct trial_session *session, const char *loc
     s = cb_driver_check(session->driver,
                         session->driver->call.stream_create(&session->stream, CB_CU_STREAM_NON_BLOCKING), diag,
                         "make a stream");
-  return s ? s : cb_timer_open(&session->timer, session->device, session->stream, diag);
+  if (!s) s = cb_timer_open(&session->timer, session->device, session->stream, diag);
+  session->timer.in_graphs = 1;
+  return s;
 }

@@ -26,8 +26,9 @@ struct trial_session {
   int lock; /* of the GPU: a file */
 };
 
-/* The processes that share a GPU name one `lock`, a file that is made. A session ends with its process. CB_ERR_IO, and what
- * opening the device fails with. */
+/* A session of the GPU of that number; TRIAL_NO_GPU: of none. The processes that share a GPU name one `lock`, a file that is
+ * made. A session ends with its process. CB_ERR_IO, and what opening the device fails with. */
+enum { TRIAL_NO_GPU = -1 };
 enum cb_status trial_session_open(struct trial_session *session, const char *lock, int gpu, struct cb_diag *diag);
 
 /* ---- a matrix */
@@ -70,7 +71,8 @@ void trial_plan(struct trial *trial, const struct trial_matrix *matrix, const st
 void trial_make(struct trial *trial, const struct trial_matrix *matrix, const struct trial_session *session);
 
 /* Times those that are made in turns, `repetitions` times, and waits for the GPU before: us, median_us, and the medians of
- * every other repetition, from the first and from the second on (0 of one repetition); or a refusal.
+ * every other repetition, from the first and from the second on (0 of one repetition); or a refusal. Products are captured in
+ * graphs: launched one by one, short ones would take as long as the host takes for a launch, whatever their recipe.
  * Fails without memory for the vectors. */
 enum cb_status trial_time(struct trial *const *trials, int count, struct trial_matrix *matrix,
                           const struct trial_session *session, int repetitions, struct cb_diag *diag);

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The predictor's tables: the library evaluates them as the trainer does; profiles that they were trained with are those
-that the library makes; and choices by them lose little on the measurements that are committed, which no single recipe
-could.
+that the library makes; the model's times of blocks are near those of plans; and choices by them lose little on the
+measurements that are committed, which no single recipe could.
 
     tests/test_choose_table.py CHOICE       the program of bench/choice.c, in the source directory"""
+import math
 import os
 import random
 import re
@@ -91,6 +92,19 @@ def profiles_are_todays():
     print(f"{len(small)} profiles are those that were trained with")
 
 
+def model_is_near_plans(samples):
+    """Of blocks, whose lanes the model has to guess: it once took 13.7 us for 2.7 where a node has seven unknowns."""
+    records = measured.read(names("candidates.jsonl.gz"))
+    recipe, apart = learn.RECIPES.index("blocks"), []
+    for s in samples:
+        ns = measured.planned(records[s.matrix, s.kind]).get("blocks")
+        if ns and s.model[recipe]:
+            apart.append(math.log(s.model[recipe] / ns) ** 2)
+    deviation = math.sqrt(sum(apart) / len(apart))
+    print(f"{len(apart)} times of blocks from profiles deviate from those of plans by {100 * deviation:.0f} %")
+    assert len(apart) >= 300 and deviation <= 0.2, "the model's blocks are not the layout's"
+
+
 def loses_little(samples):
     for kind in sorted({s.kind for s in samples}):
         found = [s for s in samples if s.kind == kind]
@@ -100,7 +114,7 @@ def loses_little(samples):
             chosen.append(next(recipe for recipe in order if sample.us[recipe]))
         mean, worst = learn.summary([learn.loss(s, recipe) for s, recipe in zip(found, chosen)])
         print(f"{kind}: {len(found)} matrices, {100 * mean:.2f} % in the geometric mean, {100 * worst:.1f} % at worst")
-        assert len(found) >= 100 and mean <= 0.012 and worst <= 0.65, "choices lose too much"
+        assert len(found) >= 100 and mean <= 0.008 and worst <= 0.5, "choices lose too much"
         for recipe, name in enumerate(learn.RECIPES):
             alone, _ = learn.summary([learn.loss(s, recipe if s.us[recipe] else None) for s in found])
             assert alone > 0.03, f"always {name} would lose {100 * alone:.1f} % alone: these measurements tell nothing"
@@ -117,6 +131,7 @@ def main():
     evaluates_as_trained(tables[MODEL], samples)
     orders_as_trained(samples)
     profiles_are_todays()
+    model_is_near_plans(samples)
     loses_little(samples)
 
 

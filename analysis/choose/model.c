@@ -169,13 +169,8 @@ static int64_t blocks_ns(const struct view *view) {
   int64_t lanes = 1; /* for a block row: as sell, by blocks */
   const int64_t block_rows = cb_divide_up(profile->rows, size.rows),
                 mean = profile->nnz / cb_tile_area(size) / block_rows;
-  /* where block rows reach over from one node to the next their lengths differ: more lanes would pad too much. Of the
-   * most unknowns that are looked for there may be more: all rows of a dense matrix are alike */
-  const int uneven = profile->unknowns < CB_CHOICE_ALIKE && profile->unknowns % size.rows != 0 &&
-                     size.rows % profile->unknowns != 0;
-  while (!uneven && lanes < LANES && block_rows * lanes < 1024 * (int64_t)view->target->multiprocessors &&
-         mean >= 2 * lanes)
-    lanes *= 2;
+  const int64_t threads = 512 * (int64_t)view->target->multiprocessors;
+  while (lanes < LANES && block_rows * lanes < threads && mean >= 4 * lanes) lanes *= 2;
   const int64_t steps = cb_divide_up(profile->lengths.longest, size.cols * lanes);
   return time_of(view,
                  (struct cb_cost){.bytes = bytes + profile->rows / 2,

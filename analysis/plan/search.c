@@ -302,14 +302,25 @@ static enum cb_status try_ranks(struct cb_plan **plan, struct cb_assignment **as
   return s;
 }
 
-/* A plan of the fastest rank that suits programs; *plan stays NULL where none does, or all lose too much. */
+/* Whether neighbouring rows are neighbouring threads' by that rank, at a loss that is small in any case. */
+static int keeps_order(const struct cb_choice *choice, int at) {
+  enum { LOSS = 250 };
+  const struct cb_recipe *recipe;
+  return !cb_recipe_find(&recipe, choice->ranks[at].recipe, NULL) && recipe->commits_in_order &&
+         choice->ranks[at].ns - choice->ranks[0].ns <= LOSS;
+}
+
+/* A plan of the fastest rank that suits programs; *plan stays NULL where none does, or all lose too much. Of square
+ * matrices first those that keep the order of rows: by them vectors of a small system stay where they are used. */
 static enum cb_status try_suited(struct cb_plan **plan, struct cb_assignment **assignment, struct ranked *ranked,
                                  const struct cb_csr *csr, const struct cb_target *target,
                                  const struct cb_options *options, struct cb_diag *diag) {
+  const int count = ranked->choice.count, first = csr->rows == csr->cols ? 0 : count;
   enum cb_status s = CB_OK;
   list_ranks(ranked->candidates, &ranked->choice);
-  for (int i = 0; i < ranked->choice.count && !s && !*plan && options->program_loss; i++) {
-    if (!may_suit(&ranked->choice, i, csr, options)) continue;
+  for (int turn = first; turn < 2 * count && !s && !*plan && options->program_loss; turn++) {
+    const int i = turn % count;
+    if (!may_suit(&ranked->choice, i, csr, options) || (turn < count && !keeps_order(&ranked->choice, i))) continue;
     s = try_rank(plan, assignment, ranked, i, csr, target, options, diag);
     if (s || !*plan || plan_suits(*plan, options)) continue;
     cb_plan_free(*plan);

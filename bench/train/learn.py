@@ -91,8 +91,8 @@ def fit(features, targets, weights, trees, depth, rate, leaf, seed):
     return [[(-1, round(start), 0)]] + [to_integers(one[0].tree_, rate) for one in boosted.estimators_]
 
 
-SETTINGS = {"trees": 90, "depth": 4, "rate": 0.1, "leaf": 4}
-COMMON = {"trees": 15, "depth": 3, "rate": 0.2, "leaf": 6}
+SETTINGS = {"trees": 82, "depth": 4, "rate": 0.1, "leaf": 4}
+COMMON = {"trees": 30, "depth": 4, "rate": 0.2, "leaf": 6}
 CLEARLY = ONE  # slower than this by a logarithm is slow, whatever it takes
 FAR = 900  # as in analysis/choose/trees.c
 
