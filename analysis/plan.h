@@ -203,7 +203,7 @@ enum {
  * behind start. */
 enum cb_late {
   CB_LATE_NEVER,
-  CB_LATE_ALONE, /* for one vector, where it has its launch for itself, of up to CB_LATE_BLOCKS thread blocks */
+  CB_LATE_ALONE, /* for one vector, where it has its launch for itself, of up to `late_blocks` thread blocks */
   CB_LATE_ALWAYS /* it has launches of its own, and says itself when the one behind may start */
 };
 /* Not three on each multiprocessor of an H200: those of the launch behind have room beside them. Without it they wait
@@ -246,6 +246,7 @@ struct cb_region {
                        * after the other as far as GPUs deal them out in order; 0: they go to as many multiprocessors */
   enum cb_sharing sharing; /* likewise: how its text shares vectors where lanes that share rows leave no others to */
   enum cb_late late;
+  int64_t late_blocks;  /* of CB_LATE_ALONE: CB_LATE_BLOCKS; 0: never. A family's size of this name goes before it */
   int64_t early_blocks; /* of CB_LATE_ALONE: up to so many thread blocks let the kernel behind start at once, others
                          * when they have waited themselves */
   int staged_parts;   /* then, where what threads bring is added up in shared memory: so many can share vectors at most,

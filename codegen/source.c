@@ -239,7 +239,15 @@ static const struct cb_launch *launch_of(const struct cb_plan *plan, const struc
 static int waits_late(const struct emitter *emitter, const struct cb_region *region) {
   if (region->late != CB_LATE_ALONE) return region->late == CB_LATE_ALWAYS;
   const struct cb_launch *launch = launch_of(emitter->plan, region);
-  return !emitter->share && launch->regions == 1 && (is_family(emitter) || launch->blocks <= CB_LATE_BLOCKS);
+  return !emitter->share && launch->regions == 1 && (is_family(emitter) || launch->blocks <= region->late_blocks);
+}
+
+/* Up to how many thread blocks, in a family: a number, or one of its sizes, which are `sizes` outside the region's text. */
+static const char *late_bound(struct emitter *emitter, const struct cb_region *region, const char *sizes) {
+  for (int i = 0; i < region->family.sizes_count; i++)
+    if (!strcmp(region->family.sizes[i].name, "late_blocks"))
+      return cb_arena_format(&emitter->arena, "%slate_blocks", sizes);
+  return number(emitter, region->late_blocks);
 }
 
 /* The array of value slots in memory; NULL: there is none. */
@@ -256,11 +264,11 @@ static void add_late(struct cb_text *text, const char *arrays, const struct cb_a
 }
 
 /* Lets the kernel behind start, once: a second time took 0.2 us, though it says nothing new. */
-static void add_start(const struct emitter *emitter, const struct cb_region *region, struct cb_text *text) {
+static void add_start(struct emitter *emitter, const struct cb_region *region, struct cb_text *text) {
   if (region->late != CB_LATE_ALONE) return;
   if (is_family(emitter))
-    cb_text_add(text, "  if (arrays.sizes->blocks > %lld && arrays.sizes->blocks <= %d) start_next();\n",
-                (long long)region->early_blocks, CB_LATE_BLOCKS);
+    cb_text_add(text, "  if (arrays.sizes->blocks > %lld && arrays.sizes->blocks <= %s) start_next();\n",
+                (long long)region->early_blocks, late_bound(emitter, region, ""));
   else if (region->blocks > region->early_blocks) cb_text_add_string(text, "  start_next();\n");
 }
 
@@ -586,7 +594,8 @@ static void begin_late(struct emitter *emitter, const struct cb_launch *launch, 
   if (is_family(emitter) && region->early_blocks)
     cb_text_add(&text, "  if (%s_sizes.blocks <= %lld) start_next();\n", region->name, (long long)region->early_blocks);
   if (is_family(emitter))
-    cb_text_add(&text, "  if (%s_sizes.blocks > %d) wait_for_previous();", region->name, CB_LATE_BLOCKS);
+    cb_text_add(&text, "  if (%s_sizes.blocks > %s) wait_for_previous();", region->name,
+                late_bound(emitter, region, cb_arena_format(&emitter->arena, "%s_sizes.", region->name)));
   else if (launch->blocks <= region->early_blocks) cb_text_add_string(&text, "  start_next();");
   if (!text.length && !text.failed) return;
   cb_scope_section(scope, "early");

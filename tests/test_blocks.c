@@ -189,6 +189,23 @@ static void text_has_what_it_needs(void **state) {
   for (int i = 0; i < 4; i++) product_release(all[i]);
 }
 
+/* Three tenths of the L2 of an H200 are 18.9 MB. */
+static void what_streams_far_starts_nothing_early(void **state) {
+  static const struct {
+    const char *matrix;
+    int is_late;
+  } cases[] = {{"block,blocks_r=2700,r=8,c=8,per_row=13", 1},  /* 18.0 MB */
+               {"block,blocks_r=2700,r=8,c=8,per_row=14", 0}}; /* 19.4 MB */
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct product product = blocks_of(cases[i].matrix, "block-size=8x8");
+    assert_true(product.plan->launches[0].blocks <= CB_LATE_BLOCKS);
+    assert_int_equal(has(&product, "  start_next();"), cases[i].is_late);
+    assert_int_equal(has(&product, "  wait_behind("), cases[i].is_late);
+    product_release(&product);
+  }
+}
+
 static void threads_change_nothing(void **state) {
   static const char *const matrices[] = {"fe3,n=9", "block,blocks_r=700,r=2,c=2,per_row=5,fill=0.9",
                                          "block,blocks_r=300,blocks_c=90,r=4,c=4,per_row=7", "fe3,n=3,dof=5"};
@@ -394,6 +411,7 @@ int main(void) {
       cmocka_unit_test(blocks_match_a_count),
       cmocka_unit_test(stores_little),
       cmocka_unit_test(text_has_what_it_needs),
+      cmocka_unit_test(what_streams_far_starts_nothing_early),
       cmocka_unit_test(threads_change_nothing),
       cmocka_unit_test(every_allocation_may_fail),
       cmocka_unit_test(products_of_all_sizes),

@@ -703,6 +703,12 @@ static void build_once(struct cb_region_builder *builder, struct state *state) {
   builder->region.blocks_per_sm = blocks_per_sm(builder, state);
 }
 
+/* Where a product streams more than three tenths of L2, the next one's thread blocks gather on few multiprocessors: of
+ * finite elements in single precision 34^3 took 14.6 us for 7.1, 26^3 of four unknowns in double 17.1 for 10.5. */
+static int64_t late_blocks(const struct cb_region_builder *builder, const struct state *state) {
+  return state->blocks * block_bytes(state, builder) * 10 <= builder->target->l2_bytes * 3 ? CB_LATE_BLOCKS : 0;
+}
+
 /* Kernels for several vectors that are a launch of their own. */
 static int starts_early(const struct cb_region_builder *builder) {
   return builder->options->vectors > 1 && !builder->may_be_joined && !builder->joins_rows && !builder->own_rows;
@@ -727,7 +733,11 @@ static void build_region(struct cb_region_builder *builder, struct state *state)
   if (starts_early(builder)) {
     cb_region_section(builder, "behind");
     builder->region.late = CB_LATE_ALWAYS;
-  } else if (!is_whole(state)) builder->region.late = CB_LATE_ALONE;
+  } else if (!is_whole(state)) {
+    builder->region.late = CB_LATE_ALONE;
+    builder->region.late_blocks = late_blocks(builder, state);
+    cb_region_family_size(builder, "late_blocks", builder->region.late_blocks);
+  }
   if (is_whole(state)) {
     builder->region.sharing = CB_SHARING_TILES;
     builder->region.static_shared = state->shares > 1 ? WARPS * LANES * (int64_t)cb_type_size(builder->sum_type) : 0;

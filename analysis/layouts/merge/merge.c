@@ -586,6 +586,7 @@ static void build_region(struct cb_region_builder *builder, struct state *state)
   builder->region.takes_vectors = 1;
   builder->region.sharing = CB_SHARING_TURNS;
   builder->region.late = state->units ? CB_LATE_ALONE : CB_LATE_NEVER;
+  builder->region.late_blocks = CB_LATE_BLOCKS;
   builder->region.staged_parts = WARPS;
 }
 

@@ -751,6 +751,7 @@ static void build_region(struct cb_region_builder *builder, struct state *state)
   builder->region.scatters_rows = state->cut;
   builder->region.loads_together = state->together;
   builder->region.late = CB_LATE_ALONE;
+  builder->region.late_blocks = CB_LATE_BLOCKS;
   builder->region.early_blocks = state->varied ? EARLY_BLOCKS_VARIED : EARLY_BLOCKS;
   builder->region.steps = (struct cb_steps){.steps = state->steps, .loads = 2, .columns = 1};
   if (state->cut) build_cut(builder, state);
