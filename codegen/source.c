@@ -242,7 +242,8 @@ static int waits_late(const struct emitter *emitter, const struct cb_region *reg
   return !emitter->share && launch->regions == 1 && (is_family(emitter) || launch->blocks <= region->late_blocks);
 }
 
-/* Up to how many thread blocks, in a family: a number, or one of its sizes, which are `sizes` outside the region's text. */
+/* Up to how many thread blocks, in a family: a number, or one of its sizes, in what outside the region's text are
+ * `sizes`. */
 static const char *late_bound(struct emitter *emitter, const struct cb_region *region, const char *sizes) {
   for (int i = 0; i < region->family.sizes_count; i++)
     if (!strcmp(region->family.sizes[i].name, "late_blocks"))

@@ -315,8 +315,8 @@ enum cb_status cb_device_fill(const struct cb_device *device, cb_device_ptr to, 
 /* The same, without waiting: what follows in the default stream comes behind it. */
 enum cb_status cb_device_fill_later(const struct cb_device *device, cb_device_ptr to, unsigned char byte,
                                     size_t bytes, struct cb_diag *diag);
-/* Whatever follows in `stream` begins when all before it has ended and what that wrote is there: kernels that overlap the
- * one before them, too, and those behind these. By a fill of four bytes at `word`, which nobody reads. */
+/* Whatever follows in `stream` begins when all before it has ended and what that wrote is there: kernels that overlap
+ * the one before them, too, and those behind these. By a fill of four bytes at `word`, which nobody reads. */
 enum cb_status cb_device_separate(const struct cb_device *device, cb_device_ptr word, struct CUstream_st *stream,
                                   struct cb_diag *diag);
 
