@@ -2,7 +2,7 @@
 /* Times every recipe that a search looks at, for many matrices: what the predictor of analysis/choose is trained with.
  *
  *   bench_candidates LIST OUT [--processes=N] [--types=f64,f32] [--seconds=S] [--repetitions=R] [--folders=A:B:C]
- *                    [--gpus=N | --no-gpu | --profile]
+ *                    [--gpus=N | --no-gpu | --profile] [--variants=FILE]
  *
  * LIST has one matrix a line: the name of a file NAME.mtx.zst in one of the folders, "generate:SHAPE,…", or one of these
  * with a part of it behind a blank: "rows=K/M" for the K-th of M equal ranges of rows, "square=K/M" for these rows and
@@ -12,7 +12,8 @@
  * matrix are timed in turns, by graphs. Of several GPUs (--gpus) each times what was compiled once; those behind the
  * first write to OUT.1, OUT.2 and so on. After S seconds no further matrix is begun. A matrix that cannot be read is left
  * out, and said. --no-gpu plans only, for sm_90: predictions without times. --profile does not even plan, but prints
- * profiles (analysis/choose/profile.h), whose numbers do not depend on the type.
+ * profiles (analysis/choose/profile.h), whose numbers do not depend on the type. --variants: what is timed is not what a
+ * search looks at, but a recipe with options on each line of FILE, "recipe=blocks block-lanes=4".
  */
 #include "analysis/choose/profile.h"
 #include "base/clock.h"
@@ -28,10 +29,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { HOPELESS = 6 /* times the best prediction */, MOST_GPUS = 8 };
+enum { HOPELESS = 6 /* times the best prediction */, MOST_GPUS = 8, MOST_TRIALS = 64 };
+_Static_assert((int)MOST_TRIALS >= (int)CB_MAX_CANDIDATES, "room for what a search looks at");
 
 struct settings {
   const char *list, *out, *folders;
+  char **variants; /* NULL: what a search looks at */
+  int variants_count;
   char types[64];
   int processes, repetitions, gpus, profile;
   double seconds;
@@ -45,19 +49,48 @@ struct common {
 struct matrix {
   struct trial_matrix base;
   const char *type;
-  struct trial candidates[CB_MAX_CANDIDATES];
+  struct trial candidates[MOST_TRIALS + 1];
   int count;
   struct cb_choice_profile profile;
   double profile_seconds;
 };
 
-static void plan_all(struct matrix *matrix, const struct trial_session *session) {
-  const struct cb_recipe *recipe;
+/* A recipe with options; a refusal, if they are none. */
+static void plan_variant(struct trial *candidate, const struct trial_matrix *matrix, const char *variant,
+                         const struct trial_session *session) {
+  struct cb_options options = matrix->options;
+  struct cb_diag diag = {0};
+  char text[256], *rest = text, *name;
+  snprintf(text, sizeof text, "%s", variant);
+  while (!*diag.message && (name = strtok_r(rest, " ", &rest))) {
+    char *value = strchr(name, '=');
+    if (value) *value++ = 0;
+    cb_options_set(&options, name, value ? value : "", &diag);
+  }
+  *candidate = (struct trial){.recipe = options.recipe, .variant = variant};
+  snprintf(candidate->refusal, sizeof candidate->refusal, "%.150s", diag.message);
+  if (!*diag.message) trial_plan(candidate, matrix, &options, &session->target);
+}
+
+static int plan_next(struct trial *candidate, const struct matrix *matrix, const struct settings *settings,
+                     const struct trial_session *session) {
+  const int number = matrix->count;
+  if (settings->variants) {
+    if (number == settings->variants_count) return 0;
+    plan_variant(candidate, &matrix->base, settings->variants[number], session);
+    return 1;
+  }
+  const struct cb_recipe *recipe = cb_recipe_searched(number, 0, 1);
+  if (!recipe) return 0;
+  *candidate = (struct trial){.recipe = recipe->name};
+  trial_plan(candidate, &matrix->base, &matrix->base.options, &session->target);
+  return 1;
+}
+
+static void plan_all(struct matrix *matrix, const struct settings *settings, const struct trial_session *session) {
   int64_t best = INT64_MAX;
-  for (matrix->count = 0; (recipe = cb_recipe_searched(matrix->count, 0, 1)); matrix->count++) {
-    struct trial *candidate = &matrix->candidates[matrix->count];
-    *candidate = (struct trial){.recipe = recipe->name};
-    trial_plan(candidate, &matrix->base, &matrix->base.options, &session->target);
+  for (matrix->count = 0; plan_next(&matrix->candidates[matrix->count], matrix, settings, session); matrix->count++) {
+    const struct trial *candidate = &matrix->candidates[matrix->count];
     if (candidate->made.plan) best = cb_smaller(best, candidate->cost.ns);
   }
   for (int i = 0; i < matrix->count && session->device; i++) {
@@ -68,7 +101,7 @@ static void plan_all(struct matrix *matrix, const struct trial_session *session)
 
 static enum cb_status time_all(struct matrix *matrix, const struct trial_session *session, int repetitions,
                                struct cb_diag *diag) {
-  struct trial *trials[CB_MAX_CANDIDATES];
+  struct trial *trials[MOST_TRIALS];
   for (int i = 0; i < matrix->count; i++) trials[i] = &matrix->candidates[i];
   return trial_time(trials, matrix->count, &matrix->base, session, repetitions, diag);
 }
@@ -81,7 +114,7 @@ static void release_candidates(struct matrix *matrix) {
 /* ---- one matrix */
 
 static json_t *candidate_json(const struct trial *candidate) {
-  json_t *json = json_pack("{s:s}", "recipe", candidate->recipe);
+  json_t *json = json_pack("{s:s}", "recipe", candidate->variant ? candidate->variant : candidate->recipe);
   if (*candidate->refusal) json_object_set_new(json, "refusal", json_string(candidate->refusal));
   if (!candidate->bytes) return json;
   json_object_update_new(json, json_pack("{s:I, s:I, s:I, s:I, s:I, s:f, s:s}", "ns", (json_int_t)candidate->cost.ns,
@@ -157,7 +190,7 @@ static void measure_type(struct matrix *matrix, const struct settings *settings,
   if (settings->profile)
     profile(matrix, &diag);
   else
-    plan_all(matrix, &places->session);
+    plan_all(matrix, settings, &places->session);
   for (int i = 0; i < count; i++, diag = (struct cb_diag){0})
     time_at(matrix, &places[(first + i) % count], settings->repetitions, &diag);
   release_candidates(matrix);
@@ -232,6 +265,8 @@ static int take_option(struct settings *settings, const char *text) {
     settings->gpus = 0;
   else if (!strncmp(text, "--gpus=", 7))
     settings->gpus = atoi(text + 7);
+  else if (!strncmp(text, "--variants=", 11))
+    return (settings->variants = read_lines(text + 11, &settings->variants_count)) != NULL;
   else if (!strcmp(text, "--profile"))
     settings->gpus = 0, settings->profile = 1;
   else
@@ -245,9 +280,9 @@ int main(int argc, char **argv) {
   int count = 0, failed = 0, known = argc > 2;
   for (int i = 3; i < argc; i++) known = known && take_option(&settings, argv[i]);
   if (!known || settings.processes < 1 || settings.repetitions < 1 || settings.repetitions > TRIAL_REPETITIONS ||
-      settings.gpus < 0 || settings.gpus > MOST_GPUS) {
+      settings.gpus < 0 || settings.gpus > MOST_GPUS || settings.variants_count > MOST_TRIALS) {
     fprintf(stderr, "usage: bench_candidates LIST OUT [--processes=N] [--types=f64,f32] [--seconds=S] "
-                    "[--repetitions=R] [--folders=A:B:C] [--gpus=N | --no-gpu | --profile]\n");
+                    "[--repetitions=R] [--folders=A:B:C] [--gpus=N | --no-gpu | --profile] [--variants=FILE]\n");
     return 2;
   }
   settings.list = argv[1];

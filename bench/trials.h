@@ -51,7 +51,7 @@ void trial_matrix_release(struct trial_matrix *matrix);
 /* ---- trials */
 
 struct trial {
-  const char *recipe;
+  const char *recipe, *variant; /* variant: what tells it from others of its recipe, for the caller alone */
   char refusal[160], line[512];
   struct cb_made made;
   struct cb_blob blob;

@@ -572,7 +572,7 @@ static int is_whole(const struct cb_choice_table *table) {
 static void leaves_are_added_up(void **state) {
   const struct cb_choice_table table = {"test", {some_trees, some_nodes, 2, 6}};
   struct cb_choice_features features = {{0}};
-  struct cb_choice_times model = {{0}};
+  struct cb_choice_times model = {.ns = {0}};
   struct cb_choice_scores scores;
   (void)state;
   assert_true(is_whole(&table));

@@ -222,21 +222,45 @@ static void expect_fact(const char *matrix, const char *settings, int multiproce
 }
 
 /* 1024 threads for each multiprocessor, as long as each has two nonzeros; never more than 128 times as many nonzeros
- * as lanes. */
+ * as lanes. Of rows that are short, few or of many lengths. */
 static void lanes_occupy_the_gpu(void **state) {
   (void)state;
   static const struct {
     const char *matrix, *lanes;
-  } cases[] = {{"uniform,n=1024,per_row=64", "1"}, {"uniform,n=1023,per_row=64", "2"},
-               {"uniform,n=512,per_row=64", "2"},  {"uniform,n=511,per_row=64", "4"},
+  } cases[] = {{"uniform,n=1024,per_row=15", "1"}, {"uniform,n=1023,per_row=15", "2"},
+               {"uniform,n=512,per_row=15", "2"},  {"uniform,n=511,per_row=15", "4"},
                {"uniform,n=500,per_row=3", "1"},   {"uniform,n=500,per_row=4", "2"},
                {"uniform,n=200,per_row=7", "2"},   {"uniform,n=200,per_row=8", "4"},
-               {"uniform,n=100,per_row=63", "16"}, {"dense,rows=20,cols=64", "32"},
-               {"uniform,n=1024,per_row=127", "1"}, {"uniform,n=1024,per_row=128", "2"},
-               {"uniform,n=1024,per_row=255", "2"}, {"uniform,n=1024,per_row=256", "4"}};
+               {"uniform,n=47,per_row=40", "16"},  {"dense,rows=20,cols=64", "32"},
+               {"staircase,n=1020", "4"},          {"staircase,n=1100", "8"}};
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
     expect_fact(cases[c].matrix, NATURAL, 1, "lanes", cases[c].lanes);
   expect_fact("uniform,n=1024,per_row=64", NATURAL "sell-lanes=16", 1, "lanes", "16");
+}
+
+/* Rows of about one length: rounds of 6 thread blocks of a multiprocessor (8, where batches are of four steps at most),
+ * 600 ns and 900 for each batch; or bytes, of which fewer lanes take more from half of L2 on. Four lanes from twice L2
+ * on. Such rows are never sorted. */
+static void lanes_of_even_rows_fill_a_round(void **state) {
+  (void)state;
+  static const struct {
+    const char *matrix;
+    int multiprocessors;
+    const char *lanes;
+  } cases[] = {{"uniform,n=192,per_row=81", 1, "8"},      /* 6 thread blocks; 2400 ns, 3300 by four, 3000 by 16 */
+               {"uniform,n=256,per_row=81", 1, "4"},      /* 3300 ns; 8 thread blocks by eight: two rounds, 4800 */
+               {"uniform,n=48,per_row=81", 1, "16"},      /* one round: 1500 ns, as by 32 */
+               {"uniform,n=40000,per_row=80", 132, "4"},  /* 35 MB */
+               {"uniform,n=75000,per_row=80", 132, "16"}, /* 66 MB */
+               {"uniform,n=150000,per_row=80", 132, "4"}};
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    expect_fact(cases[c].matrix, "", cases[c].multiprocessors, "lanes", cases[c].lanes);
+    expect_fact(cases[c].matrix, "", cases[c].multiprocessors, "sorted", "none");
+  }
+  expect_fact("uniform,n=192,per_row=81", "sell-lanes=2", 1, "lanes", "2");
+  expect_fact("uniform,n=192,per_row=15", "", 1, "lanes", "4"); /* short */
+  expect_fact("uniform,n=47,per_row=81", "", 1, "lanes", "16"); /* few: 1024 threads, as for others */
+  expect_fact("uniform,n=192,per_row=81", "vectors=8", 1, "lanes", "8");
 }
 
 /* Of several vectors: large, scattered, of rows of many lengths. */
@@ -274,14 +298,16 @@ static void long_rows_are_loaded_in_vectors(void **state) {
   expect_fact("uniform,n=600,per_row=99", NATURAL "sell-vector=1", 1, "vector", "none");
 }
 
-/* Loads in flight together: a whole slice's while these are few, then the mean, within 2 … 8 and in whole vectors. */
+/* Loads in flight together: a whole slice's while these are few, then the mean, within 2 … 8 and in whole vectors; equal
+ * ones of five or six where these are as few as of eight. */
 static void a_batch_is_what_slices_have(void **state) {
   (void)state;
   static const struct {
     int rows, length, vector, batch, loops;
   } cases[] = {
-      {512, 1, 1, 1, 0},    {512, 5, 1, 5, 0},   {512, 8, 1, 8, 0},   {512, 9, 1, 8, 1},
-      {512, 3, 4, 4, 0},    {512, 9, 4, 8, 1},
+      {512, 1, 1, 1, 0},  {512, 5, 1, 5, 0},  {512, 8, 1, 8, 0},  {512, 9, 1, 5, 1},  {512, 10, 1, 5, 1},
+      {512, 11, 1, 6, 1}, {512, 12, 1, 6, 1}, {512, 13, 1, 8, 1}, {512, 17, 1, 6, 1}, {512, 19, 1, 8, 1},
+      {512, 3, 4, 4, 0},  {512, 9, 4, 8, 1},
   };
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
     char settings[96];
@@ -753,7 +779,7 @@ int main(void) {
       cmocka_unit_test(arrays_describe_the_matrix),
       cmocka_unit_test(arrays_describe_random_matrices),
       cmocka_unit_test(what_follows_from_the_place_is_not_stored),
-      cmocka_unit_test(lanes_occupy_the_gpu),
+      cmocka_unit_test(lanes_occupy_the_gpu), cmocka_unit_test(lanes_of_even_rows_fill_a_round),
       cmocka_unit_test(scattered_rows_are_cut),
       cmocka_unit_test(long_ones_come_first),
       cmocka_unit_test(long_rows_are_loaded_in_vectors),

@@ -121,14 +121,19 @@ static void add_columns(struct list *list, const struct cb_choice_profile *profi
   }
 }
 
-/* Each recipe against the fastest of all. */
-static void add_model(struct list *list, const struct cb_choice_times *model) {
+/* The least time of all recipes, and each against it. */
+static void add_times(struct list *list, const int64_t *ns) {
   int64_t best = INT64_MAX;
   for (int i = 0; i < CB_CHOICE_RECIPES; i++)
-    if (model->ns[i]) best = cb_smaller(best, model->ns[i]);
+    if (ns[i]) best = cb_smaller(best, ns[i]);
   add(list, cb_choice_log2(best));
   for (int i = 0; i < CB_CHOICE_RECIPES; i++)
-    add(list, model->ns[i] ? cb_choice_log2(model->ns[i]) - cb_choice_log2(best) : CB_CHOICE_REFUSED);
+    add(list, ns[i] ? cb_choice_log2(ns[i]) - cb_choice_log2(best) : CB_CHOICE_REFUSED);
+}
+
+static void add_model(struct list *list, const struct cb_choice_times *model) {
+  add_times(list, model->ns);
+  add_times(list, model->gpu_ns);
 }
 
 const char *const cb_choice_feature_names[CB_CHOICE_FEATURES] = {
@@ -148,7 +153,10 @@ const char *const cb_choice_feature_names[CB_CHOICE_FEATURES] = {
     "with 32",        "in 128",          "with 128",         "in 512",
     "with 512",       "model",           "model dia",        "model blocks",
     "model patterns", "model sell",      "model merge",      "model hot",
-    "model phases",   "model cb",        "model slices"};
+    "model phases",   "model cb",        "model slices",     "kernel",
+    "kernel dia",     "kernel blocks",   "kernel patterns",  "kernel sell",
+    "kernel merge",   "kernel hot",      "kernel phases",    "kernel cb",
+    "kernel slices"};
 
 void cb_choice_describe(struct cb_choice_features *features, const struct cb_choice_profile *profile,
                         const struct cb_choice_times *model, struct cb_types types) {

@@ -11,7 +11,13 @@ enum {
   SELL_ASK_PS = 4,
   MERGE_ASK_PS = 3
 }; /* for a sector that a warp asks for, wherever it lies: measured on the H200 */
-enum { LANES = 32, SECTOR = 32, BATCH = 8, VALUES_IN_FLIGHT = 36, LONG_BIN = 10 /* of CB_CHOICE_LONG */, REFUSED = 0 };
+enum { LANES = 32, SECTOR = 32, BATCH = 8, VALUES_IN_FLIGHT = 36, LONG_BIN = 10 /* of CB_CHOICE_LONG */ };
+
+/* What a recipe takes; 0: the matrix is not for it. */
+struct time {
+  int64_t ns, gpu_ns; /* gpu_ns: without what a launch takes at least */
+};
+static const struct time REFUSED = {0, 0};
 
 struct view {
   const struct cb_choice_profile *profile;
@@ -29,12 +35,12 @@ static int64_t all_of(const struct view *view, int64_t count) {
   return cb_proportion(count, view->short_nonzeros, view->profile->sampled);
 }
 
-static int64_t time_of(const struct view *view, struct cb_cost cost, int launches) {
+static struct time time_of(const struct view *view, struct cb_cost cost, int launches) {
   const struct cb_choice_profile *profile = view->profile;
   cost.bytes += (profile->rows + profile->cols) * view->vector;
   cb_cost_estimate(&cost, view->target);
   const int64_t tie = cost.gpu_ns / CB_COST_TIE;
-  return cb_larger(launches * view->target->launch_ns, cost.gpu_ns - tie) + tie;
+  return (struct time){cb_larger(launches * view->target->launch_ns, cost.gpu_ns - tie) + tie, cost.gpu_ns};
 }
 
 /* Sectors of x that thread blocks of `rows` rows read, where `asked` times warps ask for one: each once, and of the
@@ -69,19 +75,56 @@ static int lanes_log2(const struct view *view) {
   return log2;
 }
 
+/* Rows that are about as long as each other, as the layout has them (is_even in layouts/sell): no order is better. */
+static int is_even(const struct view *view) {
+  enum { LEAST_MEAN = 16, LONG_MEAN = 512, THREADS = 1536 };
+  const struct cb_choice_profile *profile = view->profile;
+  const int64_t mean = profile->nnz / cb_larger(profile->rows, 1), busy = THREADS * (int64_t)view->target->multiprocessors;
+  return mean >= LEAST_MEAN && profile->rows * LANES >= (mean < LONG_MEAN ? busy : busy / 4) &&
+         profile->lengths.longest * 3 * profile->rows <= profile->nnz * 4;
+}
+
+/* Slots of rows in order with so many lanes each. */
+static int64_t natural_slots(const struct view *view, int log2) {
+  const struct cb_choice_profile *profile = view->profile;
+  return (profile->lengths.in_step[log2] << (5 - log2)) + profile->rows * ((1 << log2) - 1) / 2;
+}
+
+/* The layout's lanes for even rows: those of the least time. */
+static int even_lanes_log2(const struct view *view) {
+  enum { FEW_LOG2 = 2, ROOM = 6, THREADS = 256, ROUND_NS = 600, BATCH_NS = 900 };
+  const struct cb_target *target = view->target;
+  const int64_t half = target->l2_bytes / 2;
+  const int is_large = view->profile->nnz * (view->value + 3) > 2 * target->l2_bytes;
+  int64_t best = INT64_MAX;
+  int best_log2 = 0;
+  for (int log2 = 0; log2 <= (is_large ? FEW_LOG2 : 5); log2++) {
+    const int64_t stored = natural_slots(view, log2) * (view->value + 2);
+    const int64_t room = ROOM * (int64_t)target->multiprocessors, blocks = (view->profile->rows << log2) / THREADS;
+    const int64_t rounds = cb_larger(1, cb_divide_up(blocks * 100 - room * 16, room * 100));
+    const int64_t steps = cb_divide_up(view->profile->lengths.longest, INT64_C(1) << log2);
+    const int64_t waits = rounds * (ROUND_NS + BATCH_NS * cb_divide_up(steps, BATCH));
+    const int64_t beyond = cb_larger(0, cb_smaller(stored, 2 * half) - half);
+    const int64_t bytes = (stored + (cb_proportion(stored * 64 / 100, beyond, half) >> log2)) / target->read_gb_per_s;
+    const int64_t ns = cb_larger(waits, bytes) + cb_smaller(waits, bytes) / 5;
+    if (ns < best) best_log2 = log2;
+    best = cb_smaller(best, ns);
+  }
+  return best_log2;
+}
+
 /* The cost of `nonzeros` of all, in rows as long as all rows are, and whether rows have an order of their own then. */
 static struct cb_cost sell_cost(const struct view *view, int64_t nonzeros, int *is_sorted) {
   enum { ORDER_BYTES = 12, RESIDENT = 1536 /* threads of a multiprocessor */ };
   const struct cb_choice_profile *profile = view->profile;
-  const int log2 = lanes_log2(view);
-  const int64_t slot = view->value + view->column, rounding = profile->rows * ((1 << log2) - 1) / 2;
-  const int64_t natural = (profile->lengths.in_step[log2] << (5 - log2)) + rounding,
-                varied = profile->nnz + profile->nnz / 16;
+  const int even = is_even(view), log2 = even ? even_lanes_log2(view) : lanes_log2(view);
+  const int64_t slot = view->value + view->column;
+  const int64_t natural = natural_slots(view, log2), varied = profile->nnz + profile->nnz / 16;
   const int64_t longest = cb_divide_up(profile->lengths.longest, INT64_C(1) << log2);
   const int64_t natural_ns = natural * slot / view->target->read_gb_per_s + longest / BATCH * CB_COST_BATCH_NS;
   const int64_t varied_ns = (varied * slot + profile->rows * ORDER_BYTES) / view->target->read_gb_per_s +
                             2 * CB_COST_BATCH_NS + CB_COST_SELL_ORDER_NS;
-  const int sorted = *is_sorted = varied_ns < natural_ns;
+  const int sorted = *is_sorted = !even && varied_ns < natural_ns;
   const int64_t asked = log2 < 3 ? view->step_sectors : view->row_sectors,
                 lines = log2 < 3 ? view->step_lines : view->row_lines,
                 sectors = sectors_of(view, 256 >> log2, asked);
@@ -97,14 +140,14 @@ static struct cb_cost sell_cost(const struct view *view, int64_t nonzeros, int *
       .stream_percent = CB_COST_SELL_PERCENT};
 }
 
-static int64_t sell_ns(const struct view *view) {
+static struct time sell_time(const struct view *view) {
   int is_sorted;
   return time_of(view, sell_cost(view, view->profile->nnz, &is_sorted), 1);
 }
 
 /* `taken` has `in` nonzeros; the others are left to sell, in turn, where each keeps so many slots: one, or those of its
  * slice, where whole rows are left here and there. */
-static int64_t with_rest(const struct view *view, struct cb_cost taken, int64_t in, int slots) {
+static struct time with_rest(const struct view *view, struct cb_cost taken, int64_t in, int slots) {
   const int64_t left = view->profile->nnz - in;
   int apart = 0; /* sorted rows and segments have no turn, and a launch of their own */
   if (left > 0) {
@@ -124,7 +167,7 @@ static int64_t batch_of(int64_t values) {
   return cb_larger(1, cb_smaller(BATCH, VALUES_IN_FLIGHT / values));
 }
 
-static int64_t dia_ns(const struct view *view) {
+static struct time dia_time(const struct view *view) {
   enum { WHOLE_LINES = 2 };
   const struct cb_choice_profile *profile = view->profile;
   const int64_t count = profile->diagonals;
@@ -161,7 +204,7 @@ static int64_t tile_bytes(const struct view *view, struct cb_tile_size *size) {
   return least;
 }
 
-static int64_t blocks_ns(const struct view *view) {
+static struct time blocks_time(const struct view *view) {
   const struct cb_choice_profile *profile = view->profile;
   struct cb_tile_size size = {1, 1, {0}};
   const int64_t bytes = tile_bytes(view, &size);
@@ -180,7 +223,7 @@ static int64_t blocks_ns(const struct view *view) {
                  1);
 }
 
-static int64_t patterns_ns(const struct view *view) {
+static struct time patterns_time(const struct view *view) {
   enum { MOST_PATTERNS = 255, MOST_OFFSETS = 64, IN_RUNS_PERCENT = 97 };
   const struct cb_choice_profile *profile = view->profile;
   const int64_t known = profile->pattern_few + profile->pattern_many;
@@ -205,7 +248,7 @@ static int64_t patterns_ns(const struct view *view) {
   return with_rest(view, cost, inside, has_room ? 1 : LANES);
 }
 
-static int64_t merge_ns(const struct view *view) {
+static struct time merge_time(const struct view *view) {
   enum { ROW_BYTES = 2, THREADS = 256, SEGMENT = 2048, WHOLE = 3 * SEGMENT };
   const struct cb_choice_profile *profile = view->profile;
   const int64_t share = profile->nnz / (THREADS * (int64_t)view->target->multiprocessors);
@@ -243,7 +286,7 @@ static struct frequent frequent_columns(const struct view *view, int least_bin, 
   return found;
 }
 
-static int64_t hot_ns(const struct view *view) {
+static struct time hot_time(const struct view *view) {
   /* Bins are those of a sample's counts. With 7 there is no time for 36 of 415 matrices that have hot columns, of which
    * 11 lose up to 33 % without them (R-MAT 16 x 38 14.7 us for 19.5 by sell); with 6, for 11 that lose nothing. */
   enum { HOT_BIN = 6, SHARED = 128 << 10, INDEX_BYTES = 3 };
@@ -268,7 +311,7 @@ static int64_t hot_ns(const struct view *view) {
                  is_whole ? 1 : 2);
 }
 
-static int64_t phases_ns(const struct view *view) {
+static struct time phases_time(const struct view *view) {
   enum { FREQUENT_BIN = 5, MOST_COLUMNS = 1 << 20, PLACE_BYTES = 2 };
   const struct cb_choice_profile *profile = view->profile;
   const int64_t room = view->target->shared_per_block / view->vector, blocks = view->target->multiprocessors;
@@ -285,7 +328,7 @@ static int64_t phases_ns(const struct view *view) {
                  3);
 }
 
-static int64_t slices_ns(const struct view *view) {
+static struct time slices_time(const struct view *view) {
   enum { INSTRUCTIONS = 15 };
   const struct cb_choice_profile *profile = view->profile;
   const int64_t inside = cb_smaller(view->short_nonzeros, all_of(view, profile->in_runs)),
@@ -303,7 +346,7 @@ static int64_t slices_ns(const struct view *view) {
 }
 
 /* Sub-blocks of 16 of a panel's columns, of which nothing is stored but columns and places. */
-static int64_t cb_ns(const struct view *view) {
+static struct time cb_time(const struct view *view) {
   enum { BLOCK = 16, BLOCK_INSTRUCTIONS = 40, STEP_INSTRUCTIONS = 19, LANES_OF_RUN = 16 };
   const struct cb_choice_profile *profile = view->profile;
   const int64_t full = profile->rows - profile->lengths.with_length[0];
@@ -328,8 +371,8 @@ static int64_t cb_ns(const struct view *view) {
 
 const char *const cb_choice_recipes[CB_CHOICE_RECIPES] = {"dia", "blocks", "patterns", "sell",  "merge",
                                                           "hot", "phases", "cb",       "slices"};
-static int64_t (*const predictions[CB_CHOICE_RECIPES])(const struct view *) = {
-    dia_ns, blocks_ns, patterns_ns, sell_ns, merge_ns, hot_ns, phases_ns, cb_ns, slices_ns};
+static struct time (*const predictions[CB_CHOICE_RECIPES])(const struct view *) = {
+    dia_time, blocks_time, patterns_time, sell_time, merge_time, hot_time, phases_time, cb_time, slices_time};
 
 /* Bytes that tell a column from the first one of 32 rows, in most groups. */
 static int64_t column_bytes(const struct cb_choice_profile *profile) {
@@ -363,5 +406,9 @@ void cb_choice_model(struct cb_choice_times *times, const struct cb_choice_profi
   view.step_sectors = of_all(&view, profile->step_sectors[!wide], profile->sampled);
   view.row_lines = of_all(&view, profile->row_lines[!wide], profile->sampled);
   view.step_lines = of_all(&view, profile->step_lines[!wide], profile->sampled);
-  for (int i = 0; i < CB_CHOICE_RECIPES; i++) times->ns[i] = predictions[i](&view);
+  for (int i = 0; i < CB_CHOICE_RECIPES; i++) {
+    const struct time time = predictions[i](&view);
+    times->ns[i] = time.ns;
+    times->gpu_ns[i] = time.gpu_ns;
+  }
 }

@@ -11,9 +11,10 @@
 enum { CB_CHOICE_RECIPES = 9 };
 extern const char *const cb_choice_recipes[CB_CHOICE_RECIPES]; /* in the search's order */
 
-/* Nanoseconds of a product by each recipe; 0: the matrix is not for it. */
+/* Nanoseconds of a product by each recipe; 0: the matrix is not for it. gpu_ns is without what a launch takes at least:
+ * below that, ns says little. */
 struct cb_choice_times {
-  int64_t ns[CB_CHOICE_RECIPES];
+  int64_t ns[CB_CHOICE_RECIPES], gpu_ns[CB_CHOICE_RECIPES];
 };
 void cb_choice_model(struct cb_choice_times *times, const struct cb_choice_profile *profile,
                      const struct cb_target *target, struct cb_types types);

@@ -17,7 +17,7 @@
 #include "analysis/choose/model.h"
 
 enum {
-  CB_CHOICE_FEATURES = 67,
+  CB_CHOICE_FEATURES = 77,
   CB_CHOICE_ONE = 1024,         /* of a logarithm or a share */
   CB_CHOICE_REFUSED = 16 * 1024 /* as a feature: the model has no time */
 };

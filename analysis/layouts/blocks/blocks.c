@@ -169,6 +169,32 @@ static int lacks_threads(const struct state *state, const struct cb_region_build
   return sharing == 1 || state->block_rows * sharing > all ? threads < all : 2 * threads * sharing <= all;
 }
 
+/* Whether few slots stay empty where the block rows of all slices are sorted. */
+static int fits_sorted(struct state *state, const struct cb_region_builder *builder) {
+  struct cb_arena trial = {0};
+  if (state->equal) return 0;
+  state->order = cb_sorted_rows(&trial, state->block_rows, state->local_rows, LONGEST, blocks_of, state);
+  const int fits = state->order && !pads_too_much(state, builder, count_steps(state));
+  state->order = NULL;
+  cb_arena_release(&trial);
+  return fits;
+}
+
+/* Half as many until few slots stay empty. An order permits more where half as many would need one, too: seven unknowns
+ * 15^3, 8 lanes, take 9.2 us, and 21.3 by one; bcsstk32 by four 7.2 and 21.8. */
+static void halve_lanes(struct state *state, const struct cb_region_builder *builder) {
+  int fits = !pads_too_much(state, builder, count_steps(state));
+  while (state->lanes > 1 && !fits) {
+    const int lanes = state->lanes;
+    set_lanes(state, lanes / 2);
+    fits = !pads_too_much(state, builder, count_steps(state));
+    if (fits) return;
+    set_lanes(state, lanes);
+    if (fits_sorted(state, builder)) return;
+    set_lanes(state, lanes / 2);
+  }
+}
+
 /* Lanes per block row: as many as it takes to give work to all threads, but two to four blocks for each lane, and more
  * when a lane's chain is long; fewer when too many slots of the last step would stay empty. */
 static void choose_lanes(struct state *state, const struct cb_region_builder *builder) {
@@ -180,8 +206,7 @@ static void choose_lanes(struct state *state, const struct cb_region_builder *bu
   while (lanes < LANES && (lacks_threads(state, builder, lanes) || mean >= 64 * lanes) && mean >= 4 * lanes)
     lanes *= 2;
   set_lanes(state, lanes);
-  while (state->lanes > 1 && pads_too_much(state, builder, count_steps(state)))
-    set_lanes(state, state->lanes / 2);
+  halve_lanes(state, builder);
 }
 
 /* Warps that share a block row of whole blocks: as many as give each multiprocessor 32, but four blocks to each. */

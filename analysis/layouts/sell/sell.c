@@ -189,6 +189,22 @@ static void count_steps(struct state *state) {
   if (state->first_step) state->steps = state->first_step[state->slices];
 }
 
+/* Steps whose loads are in flight together: all of a slice's if that is at most 8, else what a slice has on average,
+ * 2 to 8. Where slices are about as long as each other, batches are of five or six if these are no more than those of
+ * eight would be: 11 steps take 0.92 of what they take by eight, 9 take 0.9, but 13 by seven 1.14 (118 kernels). */
+static int64_t choose_batch(const struct state *state) {
+  const int64_t mean = cb_divide_up(state->steps, state->slices);
+  if (state->cut) return SMALL_BATCH;
+  if (state->together) return MOST_BATCH;
+  if (state->longest <= MOST_BATCH) return cb_larger(state->longest, state->vector);
+  const int64_t batches = cb_divide_up(state->longest, MOST_BATCH);
+  const int is_even = !state->varied && !state->several && mean * 5 >= state->longest * 4;
+  if (is_even && cb_divide_up(state->longest, LARGE_BATCH) == batches)
+    return cb_round_up(cb_divide_up(state->longest, batches), state->vector);
+  const int64_t batch = mean > MOST_BATCH ? MOST_BATCH : mean < 2 ? 2 : mean;
+  return cb_round_up(batch, state->vector);
+}
+
 /* ---- varied slices: needs sorted rows; adds slices, lanes, segments */
 
 static int is_split(const void *state, int64_t row) {
@@ -452,6 +468,60 @@ static int try_cut(struct state *state, const struct cb_region_builder *builder,
   return end_trial(state, &trial, settings[SELL_CUT] == CB_ON || trial.cut_rows > 0);
 }
 
+/* ---- lanes of rows that are about as long as each other: needs the part */
+
+/* Rows of 16 nonzeros and more, none of which is longer by a third than the mean, of which 32 lanes each keep all of the
+ * GPU busy, or a quarter of it with long rows: no order is better than theirs. Several vectors have sharers of their
+ * own. */
+static int is_even(const struct state *state, const struct cb_target *target) {
+  enum { LEAST_MEAN = 16, LONG_MEAN = 512, THREADS = 1536 /* of a multiprocessor */ };
+  const struct cb_csr *csr = state->csr;
+  const int64_t mean = csr->nnz / csr->rows, busy = THREADS * (int64_t)target->multiprocessors;
+  if (state->several || mean < LEAST_MEAN || csr->rows * LANES < (mean < LONG_MEAN ? busy : busy / 4)) return 0;
+  int64_t longest = 0;
+#pragma omp parallel for schedule(static) reduction(max : longest) if (csr->rows > CB_PARALLEL_LEAST)
+  for (int64_t row = 0; row < csr->rows; row++) longest = cb_larger(longest, row_length(state, row));
+  return longest * 3 * csr->rows <= csr->nnz * 4;
+}
+
+/* What such rows take by as many lanes: rounds of thread blocks, each of which waits for its batches one by one, and
+ * bytes, of which the shorter one still counts a fifth. From half of L2 on bytes take the longer, the fewer lanes meet in
+ * a line. 190 kernels of 88 matrices: what is chosen so takes 1.05 times as long as the best number of lanes, and 0.79
+ * of what lanes by slice take. */
+static int64_t even_ns(const struct state *state, const struct cb_target *target) {
+  enum { BLOCKS = 6, MORE_BLOCKS = 8, ROUND_NS = 600, BATCH_NS = 900, FEW_LANES_PERCENT = 64, SHORTER_PERCENT = 20 };
+  enum { OVERHANG_PERCENT = 16 /* of a round, that finds room among the others */ };
+  const int64_t batch = choose_batch(state), batches = cb_divide_up(cb_divide_up(state->steps, state->slices), batch);
+  const int64_t room = (batch <= SMALL_BATCH ? MORE_BLOCKS : BLOCKS) * (int64_t)target->multiprocessors;
+  const int64_t blocks = state->slices / WARPS;
+  const int64_t rounds = cb_larger(1, cb_divide_up(blocks * 100 - room * OVERHANG_PERCENT, room * 100));
+  const int64_t waits = rounds * (ROUND_NS + BATCH_NS * batches);
+  const int64_t stored = state->steps * LANES * (state->slot_bytes - 1), half = target->l2_bytes / 2;
+  const int64_t beyond = cb_larger(0, cb_smaller(stored, 2 * half) - half);
+  const int64_t more = cb_proportion(stored * FEW_LANES_PERCENT / 100, beyond, half) / state->lanes;
+  const int64_t bytes = (stored + more) / target->read_gb_per_s;
+  return cb_larger(waits, bytes) + cb_smaller(waits, bytes) * SHORTER_PERCENT / 100;
+}
+
+/* Lanes for even rows, of which the slices stay. Of matrices of twice L2 no more than four: from there on rows apart
+ * bring more than lanes that meet (band 488386 x 61 of floats: 42 us by 1 to 4, 57 by 8). */
+static int choose_even_lanes(struct state *state, const struct cb_region_builder *builder) {
+  enum { FEW = 4 };
+  const int64_t bytes = state->csr->nnz * state->slot_bytes;
+  const int most = bytes > 2 * builder->target->l2_bytes ? FEW : LANES;
+  int64_t best = INT64_MAX;
+  for (int lanes = 1; lanes <= most; lanes *= 2) {
+    struct state trial = {.csr = state->csr, .equal = state->equal, .slot_bytes = state->slot_bytes, .lanes = lanes};
+    trial.vector = choose_vector(&trial, builder);
+    set_slices(&trial);
+    count_steps(&trial);
+    const int64_t ns = trial.arena.failed ? INT64_MAX : even_ns(&trial, builder->target);
+    if (!end_trial(state, &trial, ns < best)) return 0;
+    best = cb_smaller(best, ns);
+  }
+  return 1;
+}
+
 /* Natural, sorted or varied: what is predicted to be fastest, or what the options say. Equal rows need no order. */
 static int cut_slices(struct state *state, const struct cb_region_builder *builder, const int64_t *settings) {
   enum { COLUMN_BYTES = 3 };
@@ -465,10 +535,12 @@ static int cut_slices(struct state *state, const struct cb_region_builder *build
   state->vector = choose_vector(state, builder);
   set_slices(state);
   count_steps(state);
-  const int sorts = sort == CB_ON || (sort == CB_AUTO && state->equal < 0);
-  const int varies = vary == CB_ON || (vary == CB_AUTO && !settings[SELL_LANES]);
+  const int even = !settings[SELL_LANES] && is_even(state, builder->target);
+  if (even) good = choose_even_lanes(state, builder);
+  const int sorts = sort == CB_ON || (sort == CB_AUTO && state->equal < 0 && !even);
+  const int varies = vary == CB_ON || (vary == CB_AUTO && !settings[SELL_LANES] && !even);
   struct cb_arena scratch = {0};
-  const int32_t *sorted = sorts || varies ? sorted_rows(state, &scratch) : NULL;
+  const int32_t *sorted = good && (sorts || varies) ? sorted_rows(state, &scratch) : NULL;
   if (sorts || varies) good = sorted != NULL;
   if (good && sorts) good = try_sorted(state, sorted, builder->target, 0, sort == CB_ON);
   if (good && varies) good = try_sorted(state, sorted, builder->target, 1, vary == CB_ON);
@@ -640,17 +712,6 @@ static void build_lanes(struct cb_region_builder *builder, const struct state *s
   cb_region_slices(builder, &state->by_slice, state->slices, "a row of a slice");
   cb_region_section(builder, "varied");
   cb_region_section(builder, "shared");
-}
-
-/* Steps whose loads are in flight together: all of a slice's if that is at most 8, else what a slice has on average,
- * 2 to 8. */
-static int64_t choose_batch(const struct state *state) {
-  const int64_t mean = cb_divide_up(state->steps, state->slices);
-  if (state->cut) return SMALL_BATCH;
-  if (state->together) return MOST_BATCH;
-  if (state->longest <= MOST_BATCH) return cb_larger(state->longest, state->vector);
-  const int64_t batch = mean > MOST_BATCH ? MOST_BATCH : mean < 2 ? 2 : mean;
-  return cb_round_up(batch, state->vector);
 }
 
 static void build_facts(struct cb_region_builder *builder, const struct state *state) {
