@@ -203,8 +203,14 @@ enum {
  * behind start. */
 enum cb_late {
   CB_LATE_NEVER,
-  CB_LATE_ALONE, /* for one vector, where it has its launch for itself, of up to `late_blocks` thread blocks */
+  CB_LATE_ALONE, /* for one vector, where it has its launch for itself, as `next` says */
   CB_LATE_ALWAYS /* it has launches of its own, and says itself when the one behind may start */
+};
+/* When the kernel behind may start: a family's size of the name `next_start`. */
+enum cb_next {
+  CB_NEXT_AT_END,  /* as this one ends, which waits at its beginning */
+  CB_NEXT_BEHIND,  /* when this one has waited, behind what it looks up */
+  CB_NEXT_AT_ONCE, /* when all thread blocks of this one are there */
 };
 /* Not three on each multiprocessor of an H200: those of the launch behind have room beside them. Without it they wait
  * in places that others would have: 20000 rows of 16 nonzeros, 625 thread blocks, took 4.9 us for 3.6; R-MAT 15 by
@@ -246,9 +252,8 @@ struct cb_region {
                        * after the other as far as GPUs deal them out in order; 0: they go to as many multiprocessors */
   enum cb_sharing sharing; /* likewise: how its text shares vectors where lanes that share rows leave no others to */
   enum cb_late late;
-  int64_t late_blocks;  /* of CB_LATE_ALONE: CB_LATE_BLOCKS; 0: never. A family's size of this name goes before it */
-  int64_t early_blocks; /* of CB_LATE_ALONE: up to so many thread blocks let the kernel behind start at once, others
-                         * when they have waited themselves */
+  enum cb_next next; /* of CB_LATE_ALONE */
+  int may_start_next; /* then: regions of its family may let the kernel behind start at once */
   int staged_parts;   /* then, where what threads bring is added up in shared memory: so many can share vectors at most,
                        * and one has no more than a piece; 0: sums stay with their threads */
   int64_t several_ns; /* what a product by all of them takes on the GPU; 0: it follows from what one takes */

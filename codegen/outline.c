@@ -165,8 +165,7 @@ static void take_region(struct maker *maker, struct cb_region *to, const struct 
   to->value_storage = (enum cb_value_storage)take_number(maker, from->value_storage);
   to->value_type = (enum cb_type)take_number(maker, from->value_type);
   to->late = (enum cb_late)take_number(maker, from->late);
-  if (from->late == CB_LATE_ALONE) to->late_blocks = CB_LATE_BLOCKS; /* or a size */
-  to->early_blocks = take_number(maker, from->early_blocks);
+  to->may_start_next = (int)take_number(maker, from->may_start_next);
   to->family.blocks_per_sm = (int)take_number(maker, from->family.blocks_per_sm);
   take_constants(maker, to, from);
   take_arrays(maker, to, from, index_limit);

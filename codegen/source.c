@@ -234,21 +234,11 @@ static const struct cb_launch *launch_of(const struct cb_plan *plan, const struc
   return launch;
 }
 
-/* Whether its text waits for the kernel before, and lets the one behind start. How many thread blocks there are is data
- * in a family. */
+/* Whether its text waits for the kernel before, and lets the one behind start. In a family it is data whether it does. */
 static int waits_late(const struct emitter *emitter, const struct cb_region *region) {
   if (region->late != CB_LATE_ALONE) return region->late == CB_LATE_ALWAYS;
   const struct cb_launch *launch = launch_of(emitter->plan, region);
-  return !emitter->share && launch->regions == 1 && (is_family(emitter) || launch->blocks <= region->late_blocks);
-}
-
-/* Up to how many thread blocks, in a family: a number, or one of its sizes, in what outside the region's text are
- * `sizes`. */
-static const char *late_bound(struct emitter *emitter, const struct cb_region *region, const char *sizes) {
-  for (int i = 0; i < region->family.sizes_count; i++)
-    if (!strcmp(region->family.sizes[i].name, "late_blocks"))
-      return cb_arena_format(&emitter->arena, "%slate_blocks", sizes);
-  return number(emitter, region->late_blocks);
+  return !emitter->share && launch->regions == 1 && (is_family(emitter) || region->next != CB_NEXT_AT_END);
 }
 
 /* The array of value slots in memory; NULL: there is none. */
@@ -267,17 +257,21 @@ static void add_late(struct cb_text *text, const char *arrays, const struct cb_a
 /* Lets the kernel behind start, once: a second time took 0.2 us, though it says nothing new. */
 static void add_start(struct emitter *emitter, const struct cb_region *region, struct cb_text *text) {
   if (region->late != CB_LATE_ALONE) return;
-  if (is_family(emitter))
-    cb_text_add(text, "  if (arrays.sizes->blocks > %lld && arrays.sizes->blocks <= %s) start_next();\n",
-                (long long)region->early_blocks, late_bound(emitter, region, ""));
-  else if (region->blocks > region->early_blocks) cb_text_add_string(text, "  start_next();\n");
+  if (is_family(emitter)) cb_text_add(text, "  if (next_start == %d) start_next();\n", CB_NEXT_BEHIND);
+  else if (region->next == CB_NEXT_BEHIND) cb_text_add_string(text, "  start_next();\n");
+}
+
+/* Whether values, which are new long before a product (cb_device_separate), are loaded before the wait: where the kernel
+ * behind starts at once, and so waits longest. */
+static int loads_ahead(const struct emitter *emitter, const struct cb_region *region) {
+  return is_family(emitter) ? region->may_start_next : region->next == CB_NEXT_AT_ONCE;
 }
 
 /* What stands behind the wait of a region whose own text waits. */
 static const char *behind_wait(struct emitter *emitter, const struct cb_region *region) {
   struct cb_text text = {0};
   add_start(emitter, region, &text);
-  add_late(&text, "arrays", stored_values(region));
+  if (!loads_ahead(emitter, region)) add_late(&text, "arrays", stored_values(region));
   if (text.length) text.bytes[--text.length] = 0; /* the template ends the line */
   return keep(emitter, &text);
 }
@@ -298,7 +292,11 @@ static enum cb_status expand_sections(struct emitter *emitter, const struct cb_r
   if (emitter->share && region->loads_together) cb_scope_section(&scope, "together");
   if (waits_late(emitter, region)) {
     cb_scope_optional_section(&scope, "late");
-    cb_scope_placeholder(&scope, "behind_wait", behind_wait(emitter, region));
+    if (loads_ahead(emitter, region)) cb_scope_optional_section(&scope, "ahead");
+    if (!loads_ahead(emitter, region) || is_family(emitter)) cb_scope_optional_section(&scope, "behind");
+    cb_scope_optional(&scope, "at_once", number(emitter, CB_NEXT_AT_ONCE));
+    if (*behind_wait(emitter, region)) cb_scope_optional_section(&scope, "told");
+    cb_scope_optional(&scope, "behind_wait", behind_wait(emitter, region));
   }
   if (region->value_storage == CB_VALUES_PLAIN && region->value_type != emitter->plan->sum_type)
     cb_scope_optional_section(&scope, "converted"); /* a value is not its slot's bits */
@@ -592,12 +590,11 @@ static void begin_late(struct emitter *emitter, const struct cb_launch *launch, 
   if (!region) return;
   cb_scope_section(scope, "late");
   if (region->late != CB_LATE_ALONE || launch->prepares) return;
-  if (is_family(emitter) && region->early_blocks)
-    cb_text_add(&text, "  if (%s_sizes.blocks <= %lld) start_next();\n", region->name, (long long)region->early_blocks);
+  if (is_family(emitter) && region->may_start_next)
+    cb_text_add(&text, "  if (%s_sizes.next_start == %d) start_next();\n", region->name, CB_NEXT_AT_ONCE);
   if (is_family(emitter))
-    cb_text_add(&text, "  if (%s_sizes.blocks > %s) wait_for_previous();", region->name,
-                late_bound(emitter, region, cb_arena_format(&emitter->arena, "%s_sizes.", region->name)));
-  else if (launch->blocks <= region->early_blocks) cb_text_add_string(&text, "  start_next();");
+    cb_text_add(&text, "  if (%s_sizes.next_start == %d) wait_for_previous();", region->name, CB_NEXT_AT_END);
+  else if (region->next == CB_NEXT_AT_ONCE) cb_text_add_string(&text, "  start_next();");
   if (!text.length && !text.failed) return;
   cb_scope_section(scope, "early");
   cb_scope_placeholder(scope, "begin", keep(emitter, &text));

@@ -301,7 +301,8 @@ static void families_have_registers_for_long_rows(void **state) {
       {LONG_ROWS, 30000, 16, 5, CB_F64, 4, 0}, /* 370 thread blocks; next 324, 186 */
       {LONG_ROWS, 30000, 14, 5, CB_F64, 5, 0}, {LONG_ROWS, 30000, 8, 5, CB_F64, 4, 0},
       {LONG_ROWS, 90000, 14, 5, CB_F64, 4, 0}, {LONG_ROWS, 30000, 14, 5, CB_F32, 0, 1},
-      {LONG_ROWS, 30000, 8, 3, CB_F64, 0, 1},  {"uniform,n=200,cols=%d,per_row=%d", 9000, 16, 5, CB_F64, 0, 0},
+      {LONG_ROWS, 30000, 8, 3, CB_F64, 6, 1},  {LONG_ROWS, 30000, 4, 3, CB_F64, 4, 0},
+      {LONG_ROWS, 30000, 8, 3, CB_F32, 0, 1},  {"uniform,n=200,cols=%d,per_row=%d", 9000, 16, 5, CB_F64, 0, 0},
   };
 #undef LONG_ROWS
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
@@ -314,6 +315,45 @@ static void families_have_registers_for_long_rows(void **state) {
     for (int i = 0; i < family->with_count; i++) guarded |= !strcmp(family->with[i], "guarded");
     assert_int_equal(family->blocks_per_sm, cases[c].blocks);
     assert_int_equal(guarded, cases[c].guarded);
+    product_release(&product);
+  }
+}
+
+/* Beside three items few thread blocks have 64 registers for long rows, others 48. */
+static void few_thread_blocks_have_more_registers(void **state) {
+  static const struct {
+    const char *matrix, *settings;
+    int blocks; /* of a multiprocessor */
+  } cases[] = {
+      {"long_row,rows=27000,per_row=4,long_length=20000", "merge-items=3", 4},
+      {"long_row,rows=27000,per_row=8,long_length=20000", "merge-items=3", 5},
+      {"long_row,rows=27000,per_row=4,long_length=20000", "merge-items=3 type=f32", 6},
+      {"uniform,n=27000,per_row=4", "merge-items=3", 6},
+  };
+  (void)state;
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    struct product product = merge_of(cases[c].matrix, cases[c].settings);
+    assert_int_equal(region_of(&product)->blocks_per_sm, cases[c].blocks);
+    product_release(&product);
+  }
+}
+
+/* Few tiles let the kernel behind start at once, beside no long rows; up to 360 thread blocks let it behind the wait. */
+static void the_kernel_behind_starts_early(void **state) {
+  static const struct {
+    const char *matrix;
+    enum cb_next next;
+  } cases[] = {
+      {"uniform,n=23040,per_row=4", CB_NEXT_AT_ONCE}, /* 120 tiles of 768 nonzeros */
+      {"uniform,n=23041,per_row=4", CB_NEXT_BEHIND},
+      {"uniform,n=69120,per_row=4", CB_NEXT_BEHIND}, /* 360 */
+      {"uniform,n=69121,per_row=4", CB_NEXT_AT_END},
+      {"long_row,rows=9000,per_row=4,long_length=8000", CB_NEXT_BEHIND},
+  };
+  (void)state;
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    struct product product = merge_of(cases[c].matrix, "merge-items=3");
+    assert_int_equal(region_of(&product)->next, cases[c].next);
     product_release(&product);
   }
 }
@@ -343,6 +383,8 @@ int main(void) {
       cmocka_unit_test(products_match_the_oracle),
       cmocka_unit_test(a_second_region_leaves_other_rows_alone),
       cmocka_unit_test(families_have_registers_for_long_rows),
+      cmocka_unit_test(few_thread_blocks_have_more_registers),
+      cmocka_unit_test(the_kernel_behind_starts_early),
       cmocka_unit_test(columns_are_made_by_packing),
       cmocka_unit_test(verify_sees_what_is_left_out),
   };

@@ -707,7 +707,7 @@ static void products_behind_other_regions(void **state) {
 /* What the kernel cannot do without: verify sees each of these changes. */
 static void verify_sees_what_is_left_out(void **state) {
   static const struct change changes[] = {
-      {"staircase,n=90", NATURAL "form=ax", "    if (step + i < steps) sum", "    sum"},
+      {"staircase,n=90", NATURAL "form=ax", "    if (step + i < steps) sum", "    if (step + i < steps + 1) sum"},
       {"uniform,n=200,per_row=20", NATURAL "form=ax sell-lanes=1", "step += kBatch", "step += 2 * kBatch"},
       {"uniform,n=200,per_row=20", NATURAL "form=ax sell-lanes=1", "base + offsets.at[j]", "base + offsets.at[0]"},
       {"uniform,n=200,per_row=21", NATURAL "form=ax sell-lanes=4 sell-vector=1", " - lane % kLanes + ", " + "},
@@ -730,7 +730,9 @@ static void verify_sees_what_is_left_out(void **state) {
       {"one_row,cols=9000", "form=ax sell-cut=on", "  wait_behind(begin", "  (void)(begin"},
       {"uniform,n=200,per_row=20", NATURAL "form=ax sell-lanes=4", "  wait_behind(row", "  (void)(row"},
       {"uniform,n=200,per_row=20", NATURAL "form=ax bake-limit=0", "  wait_behind(row",
-       "  if (value(arrays, slots) == 3) return;\n  wait_behind(row"},
+       "  if (load_x(vectors, 0) == 3) return;\n  wait_behind(row"},
+      {"uniform,n=7700,per_row=4", NATURAL "form=ax sell-lanes=4", "  wait_behind(row",
+       "  if (value(arrays, slots) == 3) return;\n  wait_behind(row"}, /* 121 thread blocks */
       {"staircase,n=90", "form=ax sell-vary=on", "  wait_behind(row", "  (void)(row"},
       {"one_row,cols=9000", "form=ax sell-cut=on", "step = 4; step", "step = 2; step"},
       {"one_row,cols=9000", "form=ax sell-cut=on", "row - kRows - 1), sum", "row - kRows), sum"},
@@ -746,8 +748,14 @@ static int occurrences(const char *text, const char *words) {
   return count;
 }
 
+/* Whether values are loaded before the wait. */
+static int loads_ahead(const char *text) {
+  const char *wait = strstr(text, "  wait_behind(row"), *load = strstr(text, "  load_values(arrays, slots, 0,");
+  return wait && load && load < wait;
+}
+
 /* A launch for itself, of not too many thread blocks: it waits behind what it looks up, and lets the kernel behind
- * start once, at its beginning where thread blocks are few. */
+ * start once, at its beginning where thread blocks are few, or leave none a place. */
 static void the_kernel_behind_starts_once(void **state) {
   static const struct {
     const char *matrix, *settings;
@@ -757,6 +765,10 @@ static void the_kernel_behind_starts_once(void **state) {
       {"uniform,n=7681,per_row=4", "recipe=sell sell-lanes=4 form=ax", 1, 0, 1},
       {"uniform,n=23040,per_row=4", "recipe=sell sell-lanes=4 form=ax", 1, 0, 1}, /* 360 */
       {"uniform,n=23041,per_row=4", "recipe=sell sell-lanes=4 form=ax", 0, 0, 0},
+      {"uniform,n=64192,per_row=4", "recipe=sell sell-lanes=4 form=ax", 0, 0, 0}, /* 1003, of 1056 places */
+      {"uniform,n=64193,per_row=4", "recipe=sell sell-lanes=4 form=ax", 1, 1, 1},
+      {"staircase,n=400", "recipe=sell sell-vary=on form=ax", 1, 1, 1},
+      {"random,rows=24000,per_row=12", "recipe=sell sell-vary=on form=ax", 1, 0, 1}, /* more than 68 */
       {"one_row,cols=9000", "recipe=sell sell-cut=on form=ax", 2, 1, 2},
       {"stencil7,n=7,extra=0.3", "recipe=dia fuse=on form=ax", 0, 0, 0},
   };
@@ -770,6 +782,7 @@ static void the_kernel_behind_starts_once(void **state) {
     assert_int_equal(occurrences(text, "  start_next();"), cases[c].starts);
     assert_int_equal(strstr(kernels, "  start_next();") != NULL, cases[c].at_once);
     assert_int_equal(strstr(kernels, "  wait_for_previous();") != NULL, !cases[c].waits);
+    if (!strstr(cases[c].settings, "cut")) assert_int_equal(loads_ahead(text), cases[c].at_once);
     product_release(&product);
   }
 }

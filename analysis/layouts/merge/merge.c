@@ -516,39 +516,63 @@ static void build_dispatch(struct cb_region_builder *builder, const struct state
   if (idle) cb_region_section(builder, "idle");
 }
 
+/* Beside few tiles the kernel behind has room; long rows keep their multiprocessors, and what comes to these waits (a
+ * power law of 30000 rows 3.6 for 5.4 us). */
+static enum cb_next choose_next(const struct state *state) {
+  enum { EARLY_BLOCKS = 120 };
+  if (!state->long_units && state->blocks <= EARLY_BLOCKS) return CB_NEXT_AT_ONCE;
+  return state->blocks <= CB_LATE_BLOCKS ? CB_NEXT_BEHIND : CB_NEXT_AT_END;
+}
+
+/* Thread blocks of a multiprocessor that leave 64 registers, and 48. */
+enum { WITH_64 = 4, WITH_48 = 5, WITH_40 = 6 };
+
+/* Padded tiles of three items beside long rows, in double precision: 40 registers hold them, but not the loads of long
+ * rows. Those of few thread blocks take 16 % less with 64 (mip_air03 1.95 us for 2.31), others with 48 (R-MAT 14, 324
+ * of them, 3.5 for 3.6; with 32 edges a row 4.1 for 4.4). */
+static int is_short_beside_long(const struct cb_region_builder *builder, const struct state *state) {
+  return builder->sum_type == CB_F64 && state->items == 3 && state->padded && state->long_units && tiles(state);
+}
+
+/* Whether so many thread blocks on a multiprocessor leave room for as many of the kernel behind. */
+static int leave_room(const struct cb_region_builder *builder, const struct state *state, int blocks_per_sm) {
+  return 2 * state->blocks <= (int64_t)blocks_per_sm * builder->target->multiprocessors;
+}
+
 /* Registers for a lane's loads: 40, 48 or 64. A padded tile's begin before anything is known of the chunk, so what is
  * looked up meanwhile is in registers, too; beside the text of long rows, compilers find none left for it in 40. */
 static int choose_blocks_per_sm(const struct cb_region_builder *builder, const struct state *state) {
   enum { LOOK_UP = 3 };
+  if (is_short_beside_long(builder, state)) return leave_room(builder, state, WITH_64) ? WITH_64 : WITH_48;
   const int meanwhile = state->padded && state->long_units ? LOOK_UP : 0;
   const int64_t words = state->items * (1 + (int64_t)cb_type_size(builder->sum_type) / 4) + meanwhile;
-  return words <= 21 ? 6 : words <= 27 && !cb_region_is_wide(builder) ? 5 : 4;
+  return words <= 21 ? WITH_40 : words <= 27 && !cb_region_is_wide(builder) ? WITH_48 : WITH_64;
 }
 
-/* Whether thread blocks of the kernel behind, which starts early, would find no room on multiprocessors that hold so
- * many: mip_nw04's family, 324 thread blocks, takes 4.90 us with 64 registers and 4.35 with 48; those that do not
- * start it early take 10 % more with 48 (pace21_ce_heur185, R-MAT 15). Only where the library brings both. */
-static int needs_room(const struct cb_region_builder *builder, const struct state *state, int blocks_per_sm) {
-  const int64_t room = (int64_t)blocks_per_sm * builder->target->multiprocessors;
-  if (!tiles(state) || !state->padded || state->gaps || state->largest_offset > UINT16_MAX) return 0;
-  return 2 * state->blocks > room && state->blocks <= CB_LATE_BLOCKS;
+/* A family's registers are structure: where they hang on the number of thread blocks there are two families, of tiles
+ * that the library brings both for. */
+static int has_two_families(const struct state *state) {
+  return tiles(state) && state->padded && !state->gaps && state->largest_offset <= UINT16_MAX;
 }
 
-/* Beside five items 64 registers hold what a family looks up for long rows, too: pace21_ce_heur185 takes 4 % less.
- * Beside three, fewer thread blocks cost more than that where there are many (R-MAT 14 8 %). 0: as the region's. */
+/* Beside five items 64 registers hold what a family looks up for long rows, too: pace21_ce_heur185 takes 4 % less. But
+ * thread blocks of the kernel behind, which starts early, may find no room then: mip_nw04, 324 thread blocks, takes 4.90
+ * us with 64 registers and 4.35 with 48; those that do not start it early take 10 % more with 48 (pace21_ce_heur185,
+ * R-MAT 15). Beside three, mip_air03 takes 2.0 for 2.4, and where there are many R-MAT 14 8 % more. 0: as the region's. */
 static int family_blocks_per_sm(const struct cb_region_builder *builder, const struct state *state) {
-  enum { ALONE = 4, BESIDE = 5 };
+  const int is_tight = has_two_families(state) && !leave_room(builder, state, WITH_64);
+  if (is_short_beside_long(builder, state)) return has_two_families(state) && !is_tight ? WITH_64 : WITH_40;
   if (builder->sum_type != CB_F64 || state->items != 5) return 0;
-  return needs_room(builder, state, ALONE) ? BESIDE : ALONE;
+  return is_tight && state->blocks <= CB_LATE_BLOCKS ? WITH_48 : WITH_64;
 }
 
 /* A batch of a long row's loads takes registers that complex numbers do not leave, nor families beside tiles in 40
  * (lp_osa_14 takes 6 % more without conditions, bibd_17_8 10 and pace21_ce_heur185 9 % less in 64). */
 static void guard_long_rows(struct cb_region_builder *builder, const struct state *state) {
-  enum { WITHOUT = 4 };
-  const int has_own = builder->region.family.blocks_per_sm > 0; /* enough registers */
+  const int own = builder->region.family.blocks_per_sm;
+  const int is_tight = own ? own == WITH_40 : choose_blocks_per_sm(builder, state) > WITH_64;
   if (cb_type_size(builder->sum_type) > sizeof(double)) cb_region_section(builder, "guarded");
-  else if (!has_own && choose_blocks_per_sm(builder, state) > WITHOUT) cb_region_family_with(builder, "guarded");
+  else if (is_tight) cb_region_family_with(builder, "guarded");
 }
 
 /* One text for tiles, with or without empty rows; one for tiles beside long rows, cut or not. */
@@ -586,7 +610,9 @@ static void build_region(struct cb_region_builder *builder, struct state *state)
   builder->region.takes_vectors = 1;
   builder->region.sharing = CB_SHARING_TURNS;
   builder->region.late = state->units ? CB_LATE_ALONE : CB_LATE_NEVER;
-  builder->region.late_blocks = CB_LATE_BLOCKS;
+  builder->region.next = choose_next(state);
+  builder->region.may_start_next = !state->long_units;
+  cb_region_family_size(builder, "next_start", builder->region.next);
   builder->region.staged_parts = WARPS;
 }
 

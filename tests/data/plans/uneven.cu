@@ -57,12 +57,6 @@ CBGEN_DEVICE void start_next() {
   if constexpr (kArch >= 900) asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 }
 
-// The same pointer, of which the compiler knows nothing before this point: no load through it comes earlier.
-template <class T> CBGEN_DEVICE const T *after_wait(const T *p) {
-  asm volatile("" : "+l"(p)::"memory");
-  return p;
-}
-
 // Reads what no kernel writes, through L1; types of 16 bits by their bits.
 template <class T> CBGEN_DEVICE T load(const T *p) {
   if constexpr (__is_class(T)) return {__ldg(&p->bits)};
@@ -151,17 +145,18 @@ CBGEN_DEVICE void load_columns(const Arrays &arrays, index_t slots, int base, in
   }
 }
 
-// Adds the next kBatch steps' products to `sum`. Their loads are in flight before the first is used. No lane goes past
-// its local row's end, so padding is never multiplied.
-// Padding is loaded, though: where the slice ends, after `most` steps, is known before where its rows end.
-CBGEN_DEVICE sum_t add_batch(const Arrays &arrays, const Vectors &vectors, index_t slots,
-    const int (&columns)[kBatch], int step, int steps, int most, sum_t sum) {
-  sum_t values[kBatch];
+// Values of the next kBatch steps, likewise.
+CBGEN_DEVICE void load_values(const Arrays &arrays, index_t slots, int step, int most, sum_t (&values)[kBatch]) {
   #pragma unroll
   for (int i = 0; i < kBatch; i++) {
     const index_t slot = slots + 32 * index_t(step + i);
     values[i] = step + i < most ? value(arrays, slot) : sum_t(0);
   }
+}
+
+// Adds the products of kBatch steps to `sum`. No lane goes past its local row's end, so padding is never multiplied.
+CBGEN_DEVICE sum_t add_batch(const Vectors &vectors, const int (&columns)[kBatch], const sum_t (&values)[kBatch],
+    int step, int steps, sum_t sum) {
 #pragma unroll
   for (int i = 0; i < kBatch; i++)
     if (step + i < steps) sum = add_product(sum, values[i], load_x(vectors, columns[i]));
@@ -180,10 +175,11 @@ CBGEN_DEVICE void multiply(Arrays arrays, const Vectors &vectors, int thread_blo
   const int most = end - first;  // steps of the slice
   const int steps = (length - lane % lanes + lanes - 1) >> log2;
   int columns[kBatch];
+  sum_t values[kBatch];
   load_columns(arrays, slots, base, 0, most, columns);
-  wait_behind(row | columns[0] | columns[kBatch - 1]);  // up to here nothing was read but the matrix's structure
-  arrays.values = after_wait(arrays.values);
-  sum_t sum = add_batch(arrays, vectors, slots, columns, 0, steps, most, zero());
+  load_values(arrays, slots, 0, most, values);
+  wait_behind(row | columns[0] | columns[kBatch - 1]);  // up to here nothing was read but the matrix
+  sum_t sum = add_batch(vectors, columns, values, 0, steps, zero());
   #pragma unroll
   for (int step = lanes / 2; step > 0; step /= 2) sum = add(sum, shuffle_xor(sum, step));
   if (lane % lanes == 0 && row < kRows) commit(vectors, row, sum);
