@@ -11,7 +11,7 @@ enum {
   SELL_ASK_PS = 4,
   MERGE_ASK_PS = 3
 }; /* for a sector that a warp asks for, wherever it lies: measured on the H200 */
-enum { LANES = 32, SECTOR = 32, BATCH = 8, VALUES_IN_FLIGHT = 36, LONG_BIN = 10 /* of CB_CHOICE_LONG */ };
+enum { LANES = 32, SECTOR = 32, BATCH = 8, VALUES_IN_FLIGHT = 36, THREADS = 1536 /* of a multiprocessor */, LONG_BIN = 10 /* of CB_CHOICE_LONG */ };
 
 /* What a recipe takes; 0: the matrix is not for it. */
 struct time {
@@ -77,11 +77,21 @@ static int lanes_log2(const struct view *view) {
 
 /* Rows that are about as long as each other, as the layout has them (is_even in layouts/sell): no order is better. */
 static int is_even(const struct view *view) {
-  enum { LEAST_MEAN = 16, LONG_MEAN = 512, THREADS = 1536 };
+  enum { LEAST_MEAN = 16, LONG_MEAN = 512, BUSY_PERCENT = 45, LONG_BUSY_PERCENT = 25 };
   const struct cb_choice_profile *profile = view->profile;
   const int64_t mean = profile->nnz / cb_larger(profile->rows, 1), busy = THREADS * (int64_t)view->target->multiprocessors;
-  return mean >= LEAST_MEAN && profile->rows * LANES >= (mean < LONG_MEAN ? busy : busy / 4) &&
-         profile->lengths.longest * 3 * profile->rows <= profile->nnz * 4;
+  if (mean < LEAST_MEAN || profile->lengths.longest * 3 * profile->rows > profile->nnz * 4) return 0;
+  return mean < LONG_MEAN ? (profile->rows << lanes_log2(view)) * 100 >= busy * BUSY_PERCENT
+                          : profile->rows * LANES * 100 >= busy * LONG_BUSY_PERCENT;
+}
+
+/* The most lanes of such rows (most_even_lanes). */
+static int most_even_log2(const struct view *view) {
+  enum { FEW_LOG2 = 2, ALL_LOG2 = 5, LONG_MEAN = 56, QUARTERS = 9 };
+  const struct cb_choice_profile *profile = view->profile;
+  const int is_long = profile->nnz >= LONG_MEAN * profile->rows;
+  if (!is_long && profile->rows * 4 > QUARTERS * THREADS * (int64_t)view->target->multiprocessors) return 0;
+  return profile->nnz * (view->value + 3) > 2 * view->target->l2_bytes ? FEW_LOG2 : ALL_LOG2;
 }
 
 /* Slots of rows in order with so many lanes each. */
@@ -90,17 +100,17 @@ static int64_t natural_slots(const struct view *view, int log2) {
   return (profile->lengths.in_step[log2] << (5 - log2)) + profile->rows * ((1 << log2) - 1) / 2;
 }
 
-/* The layout's lanes for even rows: those of the least time. */
+/* The layout's lanes for even rows (even_ns): those of the least time. */
 static int even_lanes_log2(const struct view *view) {
-  enum { FEW_LOG2 = 2, ROOM = 6, THREADS = 256, ROUND_NS = 600, BATCH_NS = 900 };
+  enum { ROOM = 6, BLOCK = 256 /* threads */, ROUND_NS = 600, BATCH_NS = 900 };
   const struct cb_target *target = view->target;
   const int64_t half = target->l2_bytes / 2;
-  const int is_large = view->profile->nnz * (view->value + 3) > 2 * target->l2_bytes;
+  const int most = most_even_log2(view);
   int64_t best = INT64_MAX;
   int best_log2 = 0;
-  for (int log2 = 0; log2 <= (is_large ? FEW_LOG2 : 5); log2++) {
+  for (int log2 = 0; log2 <= most; log2++) {
     const int64_t stored = natural_slots(view, log2) * (view->value + 2);
-    const int64_t room = ROOM * (int64_t)target->multiprocessors, blocks = (view->profile->rows << log2) / THREADS;
+    const int64_t room = ROOM * (int64_t)target->multiprocessors, blocks = (view->profile->rows << log2) / BLOCK;
     const int64_t rounds = cb_larger(1, cb_divide_up(blocks * 100 - room * 16, room * 100));
     const int64_t steps = cb_divide_up(view->profile->lengths.longest, INT64_C(1) << log2);
     const int64_t waits = rounds * (ROUND_NS + BATCH_NS * cb_divide_up(steps, BATCH));
@@ -115,7 +125,7 @@ static int even_lanes_log2(const struct view *view) {
 
 /* The cost of `nonzeros` of all, in rows as long as all rows are, and whether rows have an order of their own then. */
 static struct cb_cost sell_cost(const struct view *view, int64_t nonzeros, int *is_sorted) {
-  enum { ORDER_BYTES = 12, RESIDENT = 1536 /* threads of a multiprocessor */ };
+  enum { ORDER_BYTES = 12 };
   const struct cb_choice_profile *profile = view->profile;
   const int even = is_even(view), log2 = even ? even_lanes_log2(view) : lanes_log2(view);
   const int64_t slot = view->value + view->column;
@@ -128,7 +138,7 @@ static struct cb_cost sell_cost(const struct view *view, int64_t nonzeros, int *
   const int64_t asked = log2 < 3 ? view->step_sectors : view->row_sectors,
                 lines = log2 < 3 ? view->step_lines : view->row_lines,
                 sectors = sectors_of(view, 256 >> log2, asked);
-  const int64_t waves = (profile->rows << log2) / (RESIDENT * (int64_t)view->target->multiprocessors);
+  const int64_t waves = (profile->rows << log2) / (THREADS * (int64_t)view->target->multiprocessors);
   const int64_t slots = cb_proportion(sorted ? varied : natural, nonzeros, profile->nnz);
   return (struct cb_cost){
       .bytes = slots * slot + profile->rows * (sorted ? 6 : 1),

@@ -30,7 +30,7 @@
 #include <string.h>
 
 enum { WARPS = 8, LANES = CB_LANES, MOST_BATCH = 8, SMALL_BATCH = 4, LARGE_BATCH = 6, LEAST_SEGMENT = 64 };
-enum { PARALLEL_WINDOWS = CB_PARALLEL_LEAST / CB_WINDOW };
+enum { PARALLEL_WINDOWS = CB_PARALLEL_LEAST / CB_WINDOW, THREADS = 1536 /* of a multiprocessor */ };
 
 struct state {
   struct cb_arena arena;
@@ -470,14 +470,17 @@ static int try_cut(struct state *state, const struct cb_region_builder *builder,
 
 /* ---- lanes of rows that are about as long as each other: needs the part */
 
-/* Rows of 16 nonzeros and more, none of which is longer by a third than the mean, of which 32 lanes each keep all of the
- * GPU busy, or a quarter of it with long rows: no order is better than theirs. Several vectors have sharers of their
- * own. */
+/* Rows of 16 nonzeros and more, none of which is longer by a third than the mean: no order is better than theirs. Either
+ * lanes as of other rows keep nearly half of the GPU busy, or 32 of long rows a quarter of it. Several vectors have
+ * sharers of their own. */
 static int is_even(const struct state *state, const struct cb_target *target) {
-  enum { LEAST_MEAN = 16, LONG_MEAN = 512, THREADS = 1536 /* of a multiprocessor */ };
+  enum { LEAST_MEAN = 16, LONG_MEAN = 512, BUSY_PERCENT = 45, LONG_BUSY_PERCENT = 25 };
   const struct cb_csr *csr = state->csr;
   const int64_t mean = csr->nnz / csr->rows, busy = THREADS * (int64_t)target->multiprocessors;
-  if (state->several || mean < LEAST_MEAN || csr->rows * LANES < (mean < LONG_MEAN ? busy : busy / 4)) return 0;
+  if (state->several || mean < LEAST_MEAN) return 0;
+  if (mean < LONG_MEAN ? csr->rows * state->lanes * 100 < busy * BUSY_PERCENT
+                       : csr->rows * LANES * 100 < busy * LONG_BUSY_PERCENT)
+    return 0;
   int64_t longest = 0;
 #pragma omp parallel for schedule(static) reduction(max : longest) if (csr->rows > CB_PARALLEL_LEAST)
   for (int64_t row = 0; row < csr->rows; row++) longest = cb_larger(longest, row_length(state, row));
@@ -503,12 +506,20 @@ static int64_t even_ns(const struct state *state, const struct cb_target *target
   return cb_larger(waits, bytes) + cb_smaller(waits, bytes) * SHORTER_PERCENT / 100;
 }
 
-/* Lanes for even rows, of which the slices stay. Of matrices of twice L2 no more than four: from there on rows apart
- * bring more than lanes that meet (band 488386 x 61 of floats: 42 us by 1 to 4, 57 by 8). */
+/* The most lanes that even rows may have: of matrices of twice L2 four, and one where rows are not long and fill the GPU
+ * twice: from there on rows beside each other bring more than lanes that meet (floats, band of 887937 x 22 26.9 us by
+ * one, 42.9 by four; of 488386 x 61 42.5 by 1 to 4, 57 by 8). */
+static int most_even_lanes(const struct state *state, const struct cb_target *target) {
+  enum { FEW = 4, LONG_MEAN = 56, QUARTERS = 9 /* of all threads */ };
+  const struct cb_csr *csr = state->csr;
+  const int is_long = csr->nnz >= LONG_MEAN * csr->rows;
+  if (!is_long && csr->rows * 4 > QUARTERS * THREADS * (int64_t)target->multiprocessors) return 1;
+  return csr->nnz * state->slot_bytes > 2 * target->l2_bytes ? FEW : LANES;
+}
+
+/* Lanes for even rows, of which the slices stay: those of the least time. */
 static int choose_even_lanes(struct state *state, const struct cb_region_builder *builder) {
-  enum { FEW = 4 };
-  const int64_t bytes = state->csr->nnz * state->slot_bytes;
-  const int most = bytes > 2 * builder->target->l2_bytes ? FEW : LANES;
+  const int most = most_even_lanes(state, builder->target);
   int64_t best = INT64_MAX;
   for (int lanes = 1; lanes <= most; lanes *= 2) {
     struct state trial = {.csr = state->csr, .equal = state->equal, .slot_bytes = state->slot_bytes, .lanes = lanes};
