@@ -344,8 +344,8 @@ static void the_kernel_behind_starts_early(void **state) {
     const char *matrix;
     enum cb_next next;
   } cases[] = {
-      {"uniform,n=23040,per_row=4", CB_NEXT_AT_ONCE}, /* 120 tiles of 768 nonzeros */
-      {"uniform,n=23041,per_row=4", CB_NEXT_BEHIND},
+      {"uniform,n=17280,per_row=4", CB_NEXT_AT_ONCE}, /* 90 tiles of 768 nonzeros */
+      {"uniform,n=17281,per_row=4", CB_NEXT_BEHIND},
       {"uniform,n=69120,per_row=4", CB_NEXT_BEHIND}, /* 360 */
       {"uniform,n=69121,per_row=4", CB_NEXT_AT_END},
       {"long_row,rows=9000,per_row=4,long_length=8000", CB_NEXT_BEHIND},
