@@ -12,7 +12,8 @@ RECIPES = ["dia", "blocks", "patterns", "sell", "merge", "hot", "phases", "cb", 
 ONE = 1024
 HOPELESS = 6.0  # what was not worth timing counts as so many times the fastest
 
-Sample = collections.namedtuple("Sample", "matrix kind family features model us")  # model, us: by recipe number
+# model, us: by recipe number; alike: the same number for all matrices of one profile
+Sample = collections.namedtuple("Sample", "matrix kind family features model us alike", defaults=[0])
 
 
 def log2(number):
@@ -44,13 +45,14 @@ def samples(choice, measured_paths, profile_paths):
     records = [(key, record) for key, record in sorted(measured.read(measured_paths).items())
                if key[0] in counts and len(measured.times(record)) >= 2]
     described = ask(choice, [f"features {kind} " + " ".join(map(str, counts[matrix])) for (matrix, kind), _ in records])
-    found = []
+    found, profiles = [], {}
     for (key, record), words in zip(records, described):
         us, planned = measured.times(record), measured.planned(record)
         worst = HOPELESS * min(us.values())
         times = [us.get(name, worst if name in planned else None) for name in RECIPES]
         numbers = [int(word) for word in words.split()]
-        found.append(Sample(*key, family_of(key[0]), numbers[:-len(RECIPES)], numbers[-len(RECIPES):], times))
+        alike = profiles.setdefault(tuple(counts[key[0]]), len(profiles))
+        found.append(Sample(*key, family_of(key[0]), numbers[:-len(RECIPES)], numbers[-len(RECIPES):], times, alike))
     return found
 
 
@@ -91,7 +93,7 @@ def fit(features, targets, weights, trees, depth, rate, leaf, seed):
     return [[(-1, round(start), 0)]] + [to_integers(one[0].tree_, rate) for one in boosted.estimators_]
 
 
-SETTINGS = {"trees": 82, "depth": 4, "rate": 0.1, "leaf": 4}
+SETTINGS = {"trees": 70, "depth": 5, "rate": 0.12, "leaf": 4}
 COMMON = {"trees": 30, "depth": 4, "rate": 0.2, "leaf": 6}
 CLEARLY = ONE  # slower than this by a logarithm is slow, whatever it takes
 FAR = 900  # as in analysis/choose/trees.c
@@ -172,9 +174,9 @@ def summary(losses):
 def left_out(all_samples, folds=None, by_matrix=False):
     """Choices for each sample by trees that know nothing of its family: {(matrix, kind): recipe}. `folds`: as many groups
     of families at a time; None: each family alone, but files in ten groups. `by_matrix`: other matrices of its family
-    may be known."""
+    may be known, but none of its profile: numbers of values differ by their seeds alone."""
     def key(sample):
-        return sample.matrix if by_matrix else sample.family
+        return sample.alike if by_matrix else sample.family
     families = sorted({key(s) for s in all_samples})
     if by_matrix:
         random.Random(1).shuffle(families)
