@@ -239,10 +239,10 @@ static const char lookup_after[] =
     "      for (int i = 0; i < 39; i++) {\n"
     "        unsigned element = 0;\n"
     "        memcpy(&element, elements + first + bytes * i, bytes);\n"
-    "        if (load_index(elements + first, Index{bytes, 0, 0}, i) != int(element)) return bytes;\n"
+    "        if (load_index(elements + first, Index{bytes, 0, 0, int((1ull << 8 * bytes) - 1)}, i) != int(element)) return bytes;\n"
     "      }\n"
     "  for (int i = 0; i < 9; i++)\n"
-    "    if (load_index(elements, Index{0, 500, -7}, i) != 500 - 7 * i) return 9;\n"
+    "    if (load_index(elements, Index{0, 500, -7, 0}, i) != 500 - 7 * i) return 9;\n"
     "}\n";
 
 static void add_piece(FILE *file, const char *text, const char *from, const char *to) {
