@@ -251,9 +251,9 @@ template <class T> EMULATED_INLINE T load(const T *p, int line = __builtin_LINE(
   return *p;
 }
 inline int load_index(const void *elements, const Index &index, int i, int line = __builtin_LINE()) {
-  if (index.bytes == 1) return load((const uint8_t *)elements + i, line);
-  if (index.bytes == 2) return load((const uint16_t *)elements + i, line);
-  if (index.bytes == 4) return int(load((const uint32_t *)elements + i, line));
+  if (index.bytes == 1) return load((const uint8_t *)elements + i, line) & index.mask;
+  if (index.bytes == 2) return load((const uint16_t *)elements + i, line) & index.mask;
+  if (index.bytes == 4) return int(load((const uint32_t *)elements + i, line)) & index.mask;
   return index.base + index.step * i;
 }
 template <class T> EMULATED_INLINE T load_input(const T *p, int line = __builtin_LINE()) {
