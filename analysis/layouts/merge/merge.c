@@ -516,9 +516,9 @@ static void build_dispatch(struct cb_region_builder *builder, const struct state
   if (idle) cb_region_section(builder, "idle");
 }
 
-/* Beside few tiles the kernel behind has room: 39 thread blocks (Maragal_4) take 1.51 for 1.60 us, 82 1.64 for 1.69, but
- * 113 (mip_dano3mip) 2.35 for 1.97. Long rows keep their multiprocessors, and what comes to these waits: a power law of
- * 30000 rows takes 5.4 us for 3.6. */
+/* Beside few tiles the kernel behind has room: 39 thread blocks (Maragal_4) take 1.51 for 1.60 us, 82 1.64 for 1.69,
+ * but 113 (mip_dano3mip) 2.35 for 1.97. Long rows keep their multiprocessors, and what comes to these waits: a power
+ * law of 30000 rows takes 5.4 us for 3.6. */
 static enum cb_next choose_next(const struct state *state) {
   enum { EARLY_BLOCKS = 90 };
   if (!state->long_units && state->blocks <= EARLY_BLOCKS) return CB_NEXT_AT_ONCE;
