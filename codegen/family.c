@@ -32,6 +32,7 @@ int cb_family_arrays(const struct cb_region *region, const struct cb_array *arra
 
 /* ---- the members of Sizes */
 
+enum { INDEX_INTS = 4 }; /* of a struct Index in templates/prelude.cu.in */
 enum member_kind { MEMBER_INDEX, MEMBER_SIZE, MEMBER_TABLE };
 
 struct member {
@@ -106,7 +107,7 @@ static void measure_member(struct measure *measure, const struct member *member)
   const struct cb_array *array = member->array;
   switch (member->kind) {
   case MEMBER_INDEX:
-    measure->ints += 3;
+    measure->ints += INDEX_INTS;
     measure->narrow &= is_narrow(array->largest) && is_narrow(array->base) && is_narrow(array->step) &&
                        is_narrow(array->count) && array->storage != CB_BAKED;
     break;
@@ -129,7 +130,8 @@ static int put_member(int32_t *to, const struct member *member) {
     to[0] = array->storage == CB_STORED ? (int32_t)cb_type_size(array->type) : 0;
     to[1] = (int32_t)array->base;
     to[2] = (int32_t)array->step;
-    return 3;
+    to[3] = (int32_t)((1ull << 8 * to[0]) - 1);
+    return INDEX_INTS;
   case MEMBER_SIZE:
     to[0] = (int32_t)member->value;
     return 1;

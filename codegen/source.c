@@ -234,7 +234,7 @@ static const struct cb_launch *launch_of(const struct cb_plan *plan, const struc
   return launch;
 }
 
-/* Whether its text waits for the kernel before, and lets the one behind start. In a family it is data whether it does. */
+/* Whether its text waits for the kernel before, and lets the one behind start. In a family that is data. */
 static int waits_late(const struct emitter *emitter, const struct cb_region *region) {
   if (region->late != CB_LATE_ALONE) return region->late == CB_LATE_ALWAYS;
   const struct cb_launch *launch = launch_of(emitter->plan, region);
@@ -261,8 +261,8 @@ static void add_start(struct emitter *emitter, const struct cb_region *region, s
   else if (region->next == CB_NEXT_BEHIND) cb_text_add_string(text, "  start_next();\n");
 }
 
-/* Whether values, which are new long before a product (cb_device_separate), are loaded before the wait: where the kernel
- * behind starts at once, and so waits longest. */
+/* Whether values, which are new long before a product (cb_device_separate), are loaded before the wait: where the
+ * kernel behind starts at once, and so waits longest. */
 static int loads_ahead(const struct emitter *emitter, const struct cb_region *region) {
   return is_family(emitter) ? region->may_start_next : region->next == CB_NEXT_AT_ONCE;
 }
@@ -294,6 +294,7 @@ static enum cb_status expand_sections(struct emitter *emitter, const struct cb_r
     cb_scope_optional_section(&scope, "late");
     if (loads_ahead(emitter, region)) cb_scope_optional_section(&scope, "ahead");
     if (!loads_ahead(emitter, region) || is_family(emitter)) cb_scope_optional_section(&scope, "behind");
+    if (loads_ahead(emitter, region) && is_family(emitter)) cb_scope_optional_section(&scope, "either");
     cb_scope_optional(&scope, "at_once", number(emitter, CB_NEXT_AT_ONCE));
     if (*behind_wait(emitter, region)) cb_scope_optional_section(&scope, "told");
     cb_scope_optional(&scope, "behind_wait", behind_wait(emitter, region));

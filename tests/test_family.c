@@ -193,6 +193,29 @@ static void both_tiers_give_the_same_bits(void **state) {
   assert_int_equal(wrong, 0);
 }
 
+/* The kernel behind starts behind the wait, or as this one ends; where thread blocks are few, at once, as the others'
+ * do. A batch of diagonals that is not whole. */
+static void both_tiers_let_the_next_kernel_start(void **state) {
+  static const char *const cases[][2] = {{"uniform,n=7700,per_row=4", "recipe=sell sell-lanes=4 form=ax"},
+                                         {"uniform,n=23100,per_row=4", "recipe=sell sell-lanes=4 form=ax"},
+                                         {"random,rows=9000,cols=3000,per_row=4", "recipe=sell sell-vary=on form=ax"},
+                                         {"uniform,n=17500,per_row=4", "recipe=merge merge-items=3 form=ax"},
+                                         {"random,rows=30000,cols=900,per_row=3", "recipe=merge merge-items=3 form=ax"},
+                                         {"diagonals,n=900,count=10,spread=300", "recipe=dia form=ax"}};
+  enum { CASES = sizeof cases / sizeof *cases };
+  static struct pair pairs[CASES];
+  struct cb_host_options options;
+  int wrong = 0;
+  (void)state;
+  cb_host_options_default(&options);
+  options.compiler = fast_compiler();
+  options.sanitize = options.debug = options.optimize = 0;
+  for (int p = 0; p < CASES; p++) assert_true(make_pair(&pairs[p], cases[p][0], cases[p][1], p));
+  run_pairs(kernel_host(&options), pairs, CASES, &wrong);
+  for (int p = 0; p < CASES; p++) release_pair(&pairs[p]);
+  assert_int_equal(wrong, 0);
+}
+
 static char *family_of(const char *matrix, const char *words) {
   struct kernel kernel = {0};
   struct cb_options options;
@@ -239,10 +262,10 @@ static const char lookup_after[] =
     "      for (int i = 0; i < 39; i++) {\n"
     "        unsigned element = 0;\n"
     "        memcpy(&element, elements + first + bytes * i, bytes);\n"
-    "        if (load_index(elements + first, Index{bytes, 0, 0}, i) != int(element)) return bytes;\n"
+    "        if (load_index(elements + first, Index{bytes, 0, 0, int((1ull << 8 * bytes) - 1)}, i) != int(element)) return bytes;\n"
     "      }\n"
     "  for (int i = 0; i < 9; i++)\n"
-    "    if (load_index(elements, Index{0, 500, -7}, i) != 500 - 7 * i) return 9;\n"
+    "    if (load_index(elements, Index{0, 500, -7, 0}, i) != 500 - 7 * i) return 9;\n"
     "}\n";
 
 static void add_piece(FILE *file, const char *text, const char *from, const char *to) {
@@ -311,6 +334,29 @@ static void matrices_of_one_structure_share_a_text(void **state) {
   check_sharing(blocks, sizeof blocks / sizeof *blocks);
 }
 
+/* Whenever the kernel behind may start: that is a size. */
+static void the_next_kernel_starts_as_a_size_says(void **state) {
+  static const struct sharing cases[] = {
+      {"uniform,n=7680,per_row=4", "uniform,n=7700,per_row=4", "recipe=sell sell-lanes=4", 1},
+      {"uniform,n=7680,per_row=4", "uniform,n=23100,per_row=4", "recipe=sell sell-lanes=4", 1},
+      {"uniform,n=700,per_row=4", "uniform,n=17500,per_row=4", "recipe=merge merge-items=3", 1},
+  };
+  (void)state;
+  check_sharing(cases, sizeof cases / sizeof *cases);
+  char *text = family_of("uniform,n=700,per_row=4", "recipe=sell sell-lanes=4"),
+       *varied = family_of("staircase,n=90", "recipe=sell sell-vary=on"),
+       *cut = family_of("long_row,rows=900,cols=9000,long_length=8000", "recipe=merge");
+  assert_non_null(strstr(text, "  if (sell0_sizes.next_start == 2) start_next();\n"));
+  assert_non_null(strstr(text, "  if (arrays.sizes->next_start == 1) start_next();\n"));
+  assert_non_null(strstr(text, "slots = opaque(")); /* places are found once, where registers suffice for it */
+  assert_null(strstr(varied, "slots = opaque("));
+  assert_non_null(strstr(varied, "  if (sell0_sizes.next_start == 2) start_next();\n"));
+  assert_null(strstr(cut, "next_start == 2")); /* beside long rows nothing does */
+  free(text);
+  free(varied);
+  free(cut);
+}
+
 static void no_size_of_a_matrix_is_in_a_text(void **state) {
   (void)state;
   char *text = family_of("diagonals,n=7919,count=6,spread=4999,fill=0.9", "recipe=sell sell-vary=on");
@@ -363,6 +409,8 @@ int main(void) {
       cmocka_unit_test(numbers_take_no_memory),
       cmocka_unit_test(the_device_looks_an_index_up),
       cmocka_unit_test(matrices_of_one_structure_share_a_text),
+      cmocka_unit_test(the_next_kernel_starts_as_a_size_says),
+      cmocka_unit_test(both_tiers_let_the_next_kernel_start),
       cmocka_unit_test(no_size_of_a_matrix_is_in_a_text),
       cmocka_unit_test(what_has_no_family_says_why),
       cmocka_unit_test(numbers_beyond_an_int_have_no_family),

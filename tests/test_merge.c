@@ -338,7 +338,7 @@ static void few_thread_blocks_have_more_registers(void **state) {
   }
 }
 
-/* Few tiles let the kernel behind start at once, beside no long rows; up to 360 thread blocks let it behind the wait. */
+/* Few tiles let the kernel behind start at once, beside no long rows; up to 360 thread blocks behind the wait. */
 static void the_kernel_behind_starts_early(void **state) {
   static const struct {
     const char *matrix;

@@ -731,8 +731,8 @@ static void build_once(struct cb_region_builder *builder, struct state *state) {
 /* Where a product streams more than three tenths of L2, the next one's thread blocks gather on few multiprocessors: of
  * finite elements in single precision 34^3 took 14.6 us for 7.1, 26^3 of four unknowns in double 17.1 for 10.5. */
 static enum cb_next choose_next(const struct cb_region_builder *builder, const struct state *state) {
-  if (builder->region.blocks > CB_LATE_BLOCKS) return CB_NEXT_AT_END;
-  return state->blocks * block_bytes(state, builder) * 10 <= builder->target->l2_bytes * 3 ? CB_NEXT_BEHIND : CB_NEXT_AT_END;
+  const int fits = state->blocks * block_bytes(state, builder) * 10 <= builder->target->l2_bytes * 3;
+  return fits && builder->region.blocks <= CB_LATE_BLOCKS ? CB_NEXT_BEHIND : CB_NEXT_AT_END;
 }
 
 /* Kernels for several vectors that are a launch of their own. */

@@ -516,9 +516,9 @@ static void build_dispatch(struct cb_region_builder *builder, const struct state
   if (idle) cb_region_section(builder, "idle");
 }
 
-/* Beside few tiles the kernel behind has room: of 39 thread blocks (Maragal_4) 1.51 for 1.60 us, of 82 1.64 for 1.69, but
- * of 113 (mip_dano3mip) 2.35 for 1.97. Long rows keep their multiprocessors, and what comes to these waits: a power law
- * of 30000 rows takes 5.4 us for 3.6. */
+/* Beside few tiles the kernel behind has room: 39 thread blocks (Maragal_4) take 1.51 for 1.60 us, 82 1.64 for 1.69,
+ * but 113 (mip_dano3mip) 2.35 for 1.97. Long rows keep their multiprocessors, and what comes to these waits: a power
+ * law of 30000 rows takes 5.4 us for 3.6. */
 static enum cb_next choose_next(const struct state *state) {
   enum { EARLY_BLOCKS = 90 };
   if (!state->long_units && state->blocks <= EARLY_BLOCKS) return CB_NEXT_AT_ONCE;
@@ -557,9 +557,10 @@ static int has_two_families(const struct state *state) {
 }
 
 /* Beside five items 64 registers hold what a family looks up for long rows, too: pace21_ce_heur185 takes 4 % less. But
- * thread blocks of the kernel behind, which starts early, may find no room then: mip_nw04, 324 thread blocks, takes 4.90
- * us with 64 registers and 4.35 with 48; those that do not start it early take 10 % more with 48 (pace21_ce_heur185,
- * R-MAT 15). Beside three, mip_air03 takes 2.0 for 2.4, and where there are many R-MAT 14 8 % more. 0: as the region's. */
+ * thread blocks of the kernel behind, which starts early, may find no room then: mip_nw04, 324 thread blocks, takes
+ * 4.90 us with 64 registers and 4.35 with 48; those that do not start it early take 10 % more with 48
+ * (pace21_ce_heur185, R-MAT 15). Beside three, mip_air03 takes 2.0 for 2.4 us, and where there are many R-MAT 14 8 %
+ * more. 0: as the region's. */
 static int family_blocks_per_sm(const struct cb_region_builder *builder, const struct state *state) {
   const int is_tight = has_two_families(state) && !leave_room(builder, state, WITH_64);
   if (is_short_beside_long(builder, state)) return has_two_families(state) && !is_tight ? WITH_64 : WITH_40;

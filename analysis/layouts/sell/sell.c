@@ -764,6 +764,7 @@ static void build_family(struct cb_region_builder *builder, const struct state *
   cb_region_family_with(builder, "guarded");
   cb_region_family_with(builder, "sorted");
   cb_region_family_sequence(builder, "row_of", 0, 1);
+  if (!state->varied) cb_region_family_with(builder, "settled");
   if (!state->varied) return;
   cb_region_family_with(builder, "carry");
   cb_region_family_size(builder, "kSegments", 0);
@@ -799,9 +800,9 @@ static void build_cut(struct cb_region_builder *builder, const struct state *sta
 enum { EARLY_BLOCKS = 120, EARLY_BLOCKS_VARIED = 68 };
 
 /* Where there is room for a few more thread blocks, those of the launch behind that find it are unevenly spread, and
- * random rows feel it: 625 of 792 (40000 rows of 16) take 7.4 us for 5.4, 782 of 1056 4.6 for 4.0. Where there is none they
- * come as others leave: road_USA-NY (1033 for 792) 3.3 for 3.6, finite elements 16^3 (768 of 792) 2.1 for 2.7, 782 of
- * 792 random ones 11.6 for 12.3. */
+ * random rows feel it: 625 of 792 (40000 rows of 16) take 7.4 us for 5.4, 782 of 1056 4.6 for 4.0. Where there is none
+ * they come as others leave: road_USA-NY (1033 for 792) takes 3.3 us for 3.6, finite elements 16^3 (768 of 792) 2.1 for
+ * 2.7, random rows (782 of 792) 11.6 for 12.3. */
 static int fills_the_gpu(const struct cb_region_builder *builder, const struct state *state) {
   const int64_t room = (int64_t)builder->region.blocks_per_sm * builder->target->multiprocessors;
   return !state->varied && !state->cut && builder->region.blocks * 20 >= room * 19;

@@ -92,7 +92,7 @@ template <class T> inline const T *after_wait(const T *p) {
 }
 inline int64_t found_once(int64_t number) { return number; }
 
-struct Index { int bytes, base, step; };  // of a family's array (codegen/family.h)
+struct Index { int bytes, base, step, mask; };  // of a family's array (codegen/family.h)
 /* What texts with checks call (templates/checks.cu.in). */
 template <class I>
 inline I check_index(unsigned long long record, I i, long long n, long long count, const char *what, int line) {
@@ -251,9 +251,9 @@ template <class T> EMULATED_INLINE T load(const T *p, int line = __builtin_LINE(
   return *p;
 }
 inline int load_index(const void *elements, const Index &index, int i, int line = __builtin_LINE()) {
-  if (index.bytes == 1) return load((const uint8_t *)elements + i, line);
-  if (index.bytes == 2) return load((const uint16_t *)elements + i, line);
-  if (index.bytes == 4) return int(load((const uint32_t *)elements + i, line));
+  if (index.bytes == 1) return load((const uint8_t *)elements + i, line) & index.mask;
+  if (index.bytes == 2) return load((const uint16_t *)elements + i, line) & index.mask;
+  if (index.bytes == 4) return int(load((const uint32_t *)elements + i, line)) & index.mask;
   return index.base + index.step * i;
 }
 template <class T> EMULATED_INLINE T load_input(const T *p, int line = __builtin_LINE()) {
@@ -284,7 +284,7 @@ template <class T> EMULATED_INLINE void store_vector(T *p, typename Same<T>::typ
   if (emulated::cooperative) emulated::write_vector(p, line);
   *p = value;
 }
-inline int opaque(int number) { return number; }
+template <class T> inline T opaque(T number) { return number; }
 inline void grid_barrier(uint32_t *, int, uint32_t, int line = __builtin_LINE()) { emulated::sync_grid(line); }
 inline void cluster_barrier(int line = __builtin_LINE()) { emulated::sync_grid(line); }
 template <class T> EMULATED_INLINE T load_stream(const T *p, int line = __builtin_LINE()) { return load(p, line); }
