@@ -272,18 +272,18 @@ static void products_match_the_oracle(void **state) {
       "hypersparse,rows=150,cols=150,keep=0.2,per_row=3",
       "explicit_zeros,rows=90,cols=90,density=0.3,zeros=0.4",
       "stencil7,n=5,values=ones",
-      "dense_row,n=300,row=7",
+      "dense_row,n=100,row=7",
   };
   static const char *const variants[] = {
       "vectors=8",
       "vectors=16 form=add du-segment=9",
       "vectors=8 copy-x=on form=axpby du-warps=2",
-      "vectors=8 values=fixed type=f32-f64 du-segment=4",
+      "vectors=8 values=fixed type=f32-f64 du-segment=4 du-warps=4",
       "vectors=32 du-warps=1 form=ax bake-limit=0",
       "vectors=8 du-segment=7 du-warps=16 form=axpby",
       "vectors=11 du-segment=60 form=add", /* as 16 */
       "vectors=4 du-warps=4",
-      "vectors=3 du-segment=9 form=add copy-x=on", /* as 4 */
+      "vectors=3 du-segment=9 du-warps=2 form=add copy-x=on", /* as 4 */
       "vectors=4 du-segment=7 du-warps=16 values=fixed type=f32-f64",
       "vectors=5 du-warps=1", /* as 8 */
       "vectors=4 du-warps=1 form=ax bake-limit=0 copy-x=on",
@@ -342,8 +342,8 @@ static void verify_sees_what_is_left_out(void **state) {
       {few, "vectors=8 form=ax", "ahead.batch.bits[i] << (31 - lane)", "ahead.batch.bits[i] << (30 - lane)"},
       {few, "vectors=8 form=ax du-warps=32", "step < kQuarters; step *= 2", "step < kQuarters; step *= 4"},
       {few, "vectors=8 form=ax du-warps=4", "other < kOwn", "other < kOwn - 1"},
-      {few, "vectors=8 form=ax du-segment=4", "other < kShares", "other < kShares - 1"},
-      {few, "vectors=8 form=ax du-segment=4", "segment += kShares", "segment += 2 * kShares"},
+      {few, "vectors=8 form=ax du-segment=4 du-warps=4", "other < kShares", "other < kShares - 1"},
+      {few, "vectors=8 form=ax du-segment=4 du-warps=4", "segment += kShares", "segment += 2 * kShares"},
       {few, "vectors=8 form=ax", "wait_behind(ahead.own.columns[0]);", ""},
       {few, "vectors=8 form=ax du-warps=1", "wait_behind(ahead.own.columns[0]);", ""},
       {few, "vectors=8 form=ax", "before);\n  __syncthreads();", "before);"},

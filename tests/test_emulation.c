@@ -209,6 +209,11 @@ static void expect_dynamic(const double *x, double *y) {
   for (int i = 0; i < 3 * 256; i++) y[i] = x[i / 256 * 256 + 255 - i % 256];
 }
 
+static void expect_neighbours(const double *x, double *y) {
+  (void)x;
+  for (int block = 0; block < 700; block++) y[block] = 3 * block + 1;
+}
+
 static void expect_carry(const double *x, double *y) {
   y[0] = 0;
   for (int i = 0; i < 37 * 64; i++) y[0] += x[i];
@@ -284,6 +289,7 @@ static const struct {
             {"good_transpose.cu", expect_transpose},
             {"good_dynamic.cu", expect_dynamic},
             {"good_carry.cu", expect_carry},
+            {"good_neighbours.cu", expect_neighbours},
             {"good_handed_in_block.cu", expect_handed_in_block},
             {"good_vectors.cu", expect_vectors},
             {"good_fused.cu", expect_fused},

@@ -46,6 +46,7 @@ struct Thread {
   unsigned mask;
   uint64_t bits;
   int argument, width, line;
+  emulated::Brought brought;
   uint64_t observed; // Machine::clock at the last atomic of the thread, or of a lane that it has met since
   uint64_t fenced;   // what `observed` was at the last __threadfence that counts for the thread
   bool waited;       // for the kernels before this one
@@ -57,6 +58,7 @@ struct Warp {
   Thread *lanes;
   unsigned present;                         // lanes that exist
   unsigned ready, meeting, barrier, exited; // where they are; a lane in none of these is running
+  emulated::Brought brought[kWarp];         // at the last meeting for it
   unsigned position;                        // in the list of warps with ready lanes
   uint32_t epoch, partial;
   bool split;                   // `known` is in use

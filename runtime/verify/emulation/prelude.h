@@ -29,7 +29,8 @@ template <class T> struct Same { using type = T; };  // for parameters that take
 #define __shared__ static
 
 namespace emulated {  // provided by the emulator; `line` is where the kernel's text asks
-enum Meeting { kShuffle, kShuffleXor, kShuffleDown, kShuffleUp, kBallot, kAny, kAll, kSyncWarp };
+enum Meeting { kShuffle, kShuffleXor, kShuffleDown, kShuffleUp, kBallot, kAny, kAll, kSyncWarp, kBring };
+struct Brought { uint64_t words[3]; };
 struct Position { unsigned x; };
 struct Place { unsigned launch, bytes, slots; };  // of an array in the shared memory of the current launch
 struct Index {
@@ -38,6 +39,7 @@ struct Index {
   template <class T> EMULATED_INLINE Index(T i, int l = __builtin_LINE()) : value((long)i), line(l) {}
 };
 uint64_t meet(Meeting meeting, unsigned mask, uint64_t bits, int argument, int width, int line);
+const Brought *bring(const Brought &own, int line);  // what each lane of the warp brings, until these meet again
 void sync_block(int line);
 extern bool cooperative;  // the launch: all of its thread blocks are there at once
 void await_progress(int line); // others run; it stops where none of them makes any progress
@@ -522,23 +524,38 @@ EMULATED_INLINE unsigned min(unsigned a, unsigned b) { return b < a ? b : a; }
 EMULATED_INLINE unsigned max(unsigned a, unsigned b) { return a < b ? b : a; }
 template <class T> inline bool is_finite(T value) { return value - value == 0; }
 
-// ---- tensor cores, made of shuffles: lane 4 g + t holds what templates/prelude.cu.in says
+// ---- tensor cores, made of what lanes bring: lane 4 g + t holds what templates/prelude.cu.in says
+template <class T> inline const emulated::Brought *bring(const T &own, int line) {
+  emulated::Brought words = {};
+  static_assert(sizeof own <= sizeof words, "a lane brings so much at most");
+  __builtin_memcpy(&words, &own, sizeof own);
+  return emulated::bring(words, line);
+}
+template <class T> inline T brought(const emulated::Brought *all, int lane) {
+  T own;
+  __builtin_memcpy(&own, all + lane, sizeof own);
+  return own;
+}
 inline void mma_f64_884(double (&d)[2], double a, double b, int line = __builtin_LINE()) {
+  struct Own { double a, b; };
   const int lane = (int)threadIdx.x % 32, g = lane / 4, t = lane % 4;
+  const emulated::Brought *const all = bring(Own{a, b}, line);
   for (int k = 0; k < 4; k++) {
-    const double left = __shfl_sync(kFullMask, a, 4 * g + k, 32, line);
-    for (int j = 0; j < 2; j++) d[j] = fma(left, __shfl_sync(kFullMask, b, 4 * (2 * t + j) + k, 32, line), d[j]);
+    const double left = brought<Own>(all, 4 * g + k).a;
+    for (int j = 0; j < 2; j++) d[j] = fma(left, brought<Own>(all, 4 * (2 * t + j) + k).b, d[j]);
   }
 }
 template <class T> inline float half_of(uint32_t word, int k) { return T{(uint16_t)(word >> 16 * (k % 2))}; }
 template <class T> inline void mma_1688(float (&d)[4], const uint32_t (&a)[2], uint32_t b, int line) {
+  struct Own { uint32_t a[2], b; };
   const int lane = (int)threadIdx.x % 32, g = lane / 4, t = lane % 4;
+  const emulated::Brought *const all = bring(Own{{a[0], a[1]}, b}, line);
   for (int k = 0; k < 8; k++)
     for (int i = 0; i < 2; i++) {
-      const float left = half_of<T>(__shfl_sync(kFullMask, a[i], 4 * g + k / 2, 32, line), k);
+      const float left = half_of<T>(brought<Own>(all, 4 * g + k / 2).a[i], k);
       for (int j = 0; j < 2; j++) {
-        const uint32_t right = __shfl_sync(kFullMask, b, 4 * (2 * t + j) + k / 2, 32, line);
-        d[2 * i + j] = fma(left, half_of<T>(right, k), d[2 * i + j]);
+        const float right = half_of<T>(brought<Own>(all, 4 * (2 * t + j) + k / 2).b, k);
+        d[2 * i + j] = fma(left, right, d[2 * i + j]);
       }
     }
 }
@@ -550,12 +567,14 @@ inline void mma_bf16_1688(float (&d)[4], const uint32_t (&a)[2], uint32_t b, int
 }
 inline float tf32_of(float value) { return float_from(bits_of(value) & 0xffffe000u); }
 inline void mma_tf32_1688(float (&d)[4], const float (&a)[4], const float (&b)[2], int line = __builtin_LINE()) {
+  struct Own { float a[4], b[2]; };
   const int lane = (int)threadIdx.x % 32, g = lane / 4, t = lane % 4;
+  const emulated::Brought *const all = bring(Own{{a[0], a[1], a[2], a[3]}, {b[0], b[1]}}, line);
   for (int k = 0; k < 8; k++)
     for (int i = 0; i < 2; i++) {
-      const float left = tf32_of(__shfl_sync(kFullMask, a[2 * (k / 4) + i], 4 * g + k % 4, 32, line));
+      const float left = tf32_of(brought<Own>(all, 4 * g + k % 4).a[2 * (k / 4) + i]);
       for (int j = 0; j < 2; j++) {
-        const float right = tf32_of(__shfl_sync(kFullMask, b[k / 4], 4 * (2 * t + j) + k % 4, 32, line));
+        const float right = tf32_of(brought<Own>(all, 4 * (2 * t + j) + k % 4).b[k / 4]);
         d[2 * i + j] = fma(left, right, d[2 * i + j]);
       }
     }

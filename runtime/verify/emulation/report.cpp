@@ -11,8 +11,9 @@ static const char *const meeting_names[] = {
     // in the order of emulated::Meeting
     "__shfl_sync",   "__shfl_xor_sync", "__shfl_down_sync", "__shfl_up_sync",
     "__ballot_sync", "__any_sync",      "__all_sync",       "__syncwarp",
+    "a tensor core",
 };
-static_assert(sizeof meeting_names / sizeof *meeting_names == emulated::kSyncWarp + 1, "a name for each");
+static_assert(sizeof meeting_names / sizeof *meeting_names == emulated::kBring + 1, "a name for each");
 
 // Where thread `t` of the current block is, as text; threads at the same place give the same text.
 static void describe(unsigned t, char *text, size_t size) {

@@ -281,6 +281,7 @@ static uint64_t answer(Thread &thread, unsigned lane, unsigned mask, unsigned vo
   case emulated::kAll:
     return votes == mask;
   case emulated::kSyncWarp:
+  case emulated::kBring:
     return thread.bits;
   default:
     break;
@@ -304,6 +305,7 @@ static void exchange(Warp &warp, unsigned mask) {
   for (unsigned lane = 0; lane < kWarp; lane++) {
     Thread &thread = warp.lanes[lane];
     if (mask >> lane & 1) thread.bits = answer(thread, lane, mask, votes, before);
+    if (mask >> lane & 1 && thread.meeting == emulated::kBring) warp.brought[lane] = thread.brought;
   }
 }
 
@@ -353,6 +355,12 @@ uint64_t emulated::meet(Meeting meeting, unsigned mask, uint64_t bits, int argum
   set_ready(warp, mask & ~me);
   maybe_yield(8);
   return self.bits;
+}
+
+const emulated::Brought *emulated::bring(const Brought &own, int line) {
+  machine.thread->brought = own;
+  meet(kBring, kFullMask, 0, 0, kWarp, line);
+  return machine.warp->brought;
 }
 
 // ---- barriers and the end of threads

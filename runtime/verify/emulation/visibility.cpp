@@ -19,10 +19,73 @@ enum { kMostReplaced = 1 << 20 };
 
 unsigned char emulated::written[kWrittenMarks];
 
+// ---- which bytes this launch has written: by words of 8 bytes, in a table with room for twice as many
+
+struct Word {
+  uintptr_t address; // 0: the place is free
+  unsigned char bytes;
+};
+static Word *words;
+static size_t words_room, words_count;
+
 void forget_stores() {
   machine.unfenced.count = machine.replaced.count = 0;
   memset(emulated::written, 0, sizeof emulated::written);
+  if (words_count < words_room / 32) { // the next launch shall not clear what it does not fill
+    free(words);
+    words = nullptr;
+    words_room = 0;
+  } else if (words_count) {
+    memset((void *)words, 0, words_room * sizeof *words);
+  }
+  words_count = 0;
 }
+
+// The word's place, or the one where it would be.
+static Word &find_word(uintptr_t address) {
+  size_t at = (size_t)((uint64_t)(address / 8) * UINT64_C(0x9e3779b97f4a7c15) >> 32) % words_room;
+  while (words[at].address && words[at].address != address) at = (at + 1) % words_room;
+  return words[at];
+}
+
+static void make_room_for_words() {
+  Word *const old = words;
+  const size_t old_room = words_room;
+  words_room = old_room ? 2 * old_room : 1 << 10;
+  words = (Word *)calloc(words_room, sizeof *words);
+  if (!words) abort();
+  for (size_t i = 0; i < old_room; i++)
+    if (old[i].address) find_word(old[i].address) = old[i];
+  free(old);
+}
+
+// No store reaches into a second word: they are of 1, 2, 4 or 8 bytes, and aligned.
+static unsigned bytes_of(const void *p, size_t size) {
+  return ((1u << size) - 1) << (uintptr_t)p % 8 & 0xff;
+}
+
+static void note_written(const void *p, size_t size) {
+  if (2 * words_count >= words_room) make_room_for_words();
+  const uintptr_t address = (uintptr_t)p / 8 * 8;
+  Word &word = find_word(address);
+  words_count += !word.address;
+  word.address = address;
+  word.bytes |= (unsigned char)bytes_of(p, size);
+  emulated::mark_of(p) = 1;
+}
+
+void emulated::check_unwritten(const void *p, size_t size, int line) {
+  const uintptr_t first = (uintptr_t)p / 8 * 8;
+  if (!words_count) return;
+  for (uintptr_t address = first; address < (uintptr_t)p + size; address += 8) {
+    const unsigned read = address == first ? bytes_of(p, size < 8 ? size : 8) : 0xff;
+    if (find_word(address).bytes & read)
+      stop(EMULATION_RACE, "line %d reads what this launch writes, but the cache that it reads may hold what stood there "
+                           "before: use load_l2", line);
+  }
+}
+
+// ---- stores and loads
 
 // Whether the current thread must see the store, fences or not.
 static bool known(const Store &store) {
@@ -33,7 +96,7 @@ static Store store_now(void *p, size_t size, const void *value) {
   const Block &block = *machine.block;
   Store store = {p, 0, (unsigned)size, machine.thread->index, block.index, block.serial, now()};
   memcpy(&store.bits, value, size);
-  emulated::mark_of(p) = 1;
+  note_written(p, size);
   return store;
 }
 
@@ -137,23 +200,6 @@ void emulated::fence() {
   publish_known(nullptr);
   machine.thread->fenced = machine.thread->observed;
   let_others_run();
-}
-
-static bool overlap(const Store &store, uintptr_t first, size_t size) {
-  return (uintptr_t)store.p < first + size && first < (uintptr_t)store.p + store.size;
-}
-
-void emulated::check_unwritten(const void *p, size_t size, int line) {
-  const uintptr_t first = (uintptr_t)p;
-  bool written = false;
-  for (unsigned b = 0; b <= machine.limit; b++) {
-    const List<Store> &stores = b < machine.limit ? machine.in_flight[b].pending : machine.unfenced;
-    for (size_t i = 0; i < stores.count; i++) written |= overlap(stores.items[i], first, size);
-  }
-  for (size_t i = 0; i < machine.replaced.count; i++) written |= overlap(machine.replaced.items[i].by, first, size);
-  if (written)
-    stop(EMULATION_RACE, "line %d reads what this launch writes, but the cache that it reads may hold what stood there "
-                         "before: use load_l2", line);
 }
 
 // ---- meetings and barriers
