@@ -189,6 +189,26 @@ static void text_has_what_it_needs(void **state) {
   for (int i = 0; i < 4; i++) product_release(all[i]);
 }
 
+/* Seven unknowns: rows of blocks differ so much that slices need an order by one lane and by two, and none by four. Two
+ * are what 7 multiprocessors want. */
+static void an_order_lets_lanes_share_block_rows(void **state) {
+  static const struct {
+    int multiprocessors;
+    const char *lanes, *sorted;
+  } cases[] = {{3, "1", "yes"}, {7, "2", "yes"}, {14, "4", "none"}};
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct cb_target target;
+    struct cb_diag diag = {0};
+    assert_ok(cb_target_find(&target, "sm_90", &diag));
+    target.multiprocessors = cases[i].multiprocessors;
+    struct product product = product_on_target(matrix_of("fe3,n=8,dof=7"), "recipe=blocks", &target);
+    assert_string_equal(fact(&product, "lanes"), cases[i].lanes);
+    assert_string_equal(fact(&product, "sorted"), cases[i].sorted);
+    product_release(&product);
+  }
+}
+
 /* Three tenths of the L2 of an H200 are 18.9 MB. */
 static void what_streams_far_starts_nothing_early(void **state) {
   static const struct {
@@ -411,6 +431,7 @@ int main(void) {
       cmocka_unit_test(blocks_match_a_count),
       cmocka_unit_test(stores_little),
       cmocka_unit_test(text_has_what_it_needs),
+      cmocka_unit_test(an_order_lets_lanes_share_block_rows),
       cmocka_unit_test(what_streams_far_starts_nothing_early),
       cmocka_unit_test(threads_change_nothing),
       cmocka_unit_test(every_allocation_may_fail),

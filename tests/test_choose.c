@@ -620,7 +620,7 @@ static void damaged_tables_are_told(void **state) {
   for (const struct cb_choice_table *table = cb_choice_tables; table->model; table++) {
     assert_true(is_whole(table));
     const struct cb_forest *forest = &table->forest;
-    assert_true(forest->nodes_count * sizeof *forest->nodes + forest->trees_count * sizeof *forest->trees <= 128 << 10);
+    assert_true(forest->nodes_count * sizeof *forest->nodes + forest->trees_count * sizeof *forest->trees <= 192 << 10);
   }
 }
 

@@ -231,7 +231,7 @@ static void lanes_occupy_the_gpu(void **state) {
                {"uniform,n=512,per_row=15", "2"},  {"uniform,n=511,per_row=15", "4"},
                {"uniform,n=500,per_row=3", "1"},   {"uniform,n=500,per_row=4", "2"},
                {"uniform,n=200,per_row=7", "2"},   {"uniform,n=200,per_row=8", "4"},
-               {"uniform,n=47,per_row=40", "16"},  {"dense,rows=20,cols=64", "32"},
+               {"uniform,n=30,cols=90,per_row=40", "16"},  {"dense,rows=20,cols=64", "32"},
                {"staircase,n=1020", "4"},          {"staircase,n=1100", "8"}};
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
     expect_fact(cases[c].matrix, NATURAL, 1, "lanes", cases[c].lanes);
@@ -249,17 +249,20 @@ static void lanes_of_even_rows_fill_a_round(void **state) {
     const char *lanes;
   } cases[] = {{"uniform,n=192,per_row=81", 1, "8"},      /* 6 thread blocks; 2400 ns, 3300 by four, 3000 by 16 */
                {"uniform,n=256,per_row=81", 1, "4"},      /* 3300 ns; 8 thread blocks by eight: two rounds, 4800 */
-               {"uniform,n=48,per_row=81", 1, "16"},      /* one round: 1500 ns, as by 32 */
+               {"uniform,n=48,cols=200,per_row=81", 1, "16"}, /* one round: 1500 ns, as by 32 */
                {"uniform,n=40000,per_row=80", 132, "4"},  /* 35 MB */
                {"uniform,n=75000,per_row=80", 132, "16"}, /* 66 MB */
-               {"uniform,n=150000,per_row=80", 132, "4"}};
+               {"uniform,n=150000,per_row=80", 132, "4"}, /* 132 MB */
+               {"uniform,n=5000,per_row=50", 1, "1"},     /* rows that are not long, more than twice the threads */
+               {"uniform,n=3000,per_row=50", 1, "1"},     /* likewise, but that takes the least time, too */
+               {"uniform,n=48,cols=5000,per_row=1000", 1, "32"}};
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
     expect_fact(cases[c].matrix, "", cases[c].multiprocessors, "lanes", cases[c].lanes);
     expect_fact(cases[c].matrix, "", cases[c].multiprocessors, "sorted", "none");
   }
   expect_fact("uniform,n=192,per_row=81", "sell-lanes=2", 1, "lanes", "2");
   expect_fact("uniform,n=192,per_row=15", "", 1, "lanes", "4"); /* short */
-  expect_fact("uniform,n=47,per_row=81", "", 1, "lanes", "16"); /* few: 1024 threads, as for others */
+  expect_fact("uniform,n=21,cols=200,per_row=81", "", 1, "lanes", "32"); /* few: as for others */
   expect_fact("uniform,n=192,per_row=81", "vectors=8", 1, "lanes", "8");
 }
 
@@ -298,8 +301,8 @@ static void long_rows_are_loaded_in_vectors(void **state) {
   expect_fact("uniform,n=600,per_row=99", NATURAL "sell-vector=1", 1, "vector", "none");
 }
 
-/* Loads in flight together: a whole slice's while these are few, then the mean, within 2 … 8 and in whole vectors; equal
- * ones of five or six where these are as few as of eight. */
+/* Loads in flight together: a whole slice's while these are few, then the mean, within 2 … 8 and in whole vectors;
+ * equal ones of five or six where these are as few as of eight. */
 static void a_batch_is_what_slices_have(void **state) {
   (void)state;
   static const struct {

@@ -11,7 +11,8 @@ enum {
   SELL_ASK_PS = 4,
   MERGE_ASK_PS = 3
 }; /* for a sector that a warp asks for, wherever it lies: measured on the H200 */
-enum { LANES = 32, SECTOR = 32, BATCH = 8, VALUES_IN_FLIGHT = 36, THREADS = 1536 /* of a multiprocessor */, LONG_BIN = 10 /* of CB_CHOICE_LONG */ };
+enum { LANES = 32, SECTOR = 32, BATCH = 8, VALUES_IN_FLIGHT = 36, LONG_BIN = 10 /* of CB_CHOICE_LONG */ };
+enum { THREADS = 1536 /* of a multiprocessor */ };
 
 /* What a recipe takes; 0: the matrix is not for it. */
 struct time {
@@ -79,7 +80,8 @@ static int lanes_log2(const struct view *view) {
 static int is_even(const struct view *view) {
   enum { LEAST_MEAN = 16, LONG_MEAN = 512, BUSY_PERCENT = 45, LONG_BUSY_PERCENT = 25 };
   const struct cb_choice_profile *profile = view->profile;
-  const int64_t mean = profile->nnz / cb_larger(profile->rows, 1), busy = THREADS * (int64_t)view->target->multiprocessors;
+  const int64_t mean = profile->nnz / cb_larger(profile->rows, 1);
+  const int64_t busy = THREADS * (int64_t)view->target->multiprocessors;
   if (mean < LEAST_MEAN || profile->lengths.longest * 3 * profile->rows > profile->nnz * 4) return 0;
   return mean < LONG_MEAN ? (profile->rows << lanes_log2(view)) * 100 >= busy * BUSY_PERCENT
                           : profile->rows * LANES * 100 >= busy * LONG_BUSY_PERCENT;
@@ -259,10 +261,10 @@ static struct time patterns_time(const struct view *view) {
 }
 
 static struct time merge_time(const struct view *view) {
-  enum { ROW_BYTES = 2, THREADS = 256, SEGMENT = 2048, WHOLE = 3 * SEGMENT };
+  enum { ROW_BYTES = 2, BLOCK = 256 /* threads */, SEGMENT = 2048, WHOLE = 3 * SEGMENT };
   const struct cb_choice_profile *profile = view->profile;
-  const int64_t share = profile->nnz / (THREADS * (int64_t)view->target->multiprocessors);
-  const int64_t tile = THREADS * (share <= 12 ? 3 : share <= 28 ? 5 : 7);
+  const int64_t share = profile->nnz / (BLOCK * (int64_t)view->target->multiprocessors);
+  const int64_t tile = BLOCK * (share <= 12 ? 3 : share <= 28 ? 5 : 7);
   const int64_t longest = profile->lengths.longest;
   const int64_t batches = longest <= tile ? 1 : cb_divide_up(cb_smaller(longest, WHOLE), SEGMENT);
   const int64_t work = (profile->rows - profile->lengths.with_length[0]) * 9 + profile->nnz * 3 / 2;

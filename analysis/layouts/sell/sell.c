@@ -470,9 +470,9 @@ static int try_cut(struct state *state, const struct cb_region_builder *builder,
 
 /* ---- lanes of rows that are about as long as each other: needs the part */
 
-/* Rows of 16 nonzeros and more, none of which is longer by a third than the mean: no order is better than theirs. Either
- * lanes as of other rows keep nearly half of the GPU busy, or 32 of long rows a quarter of it. Several vectors have
- * sharers of their own. */
+/* Rows of 16 nonzeros and more, none of which is longer by a third than the mean: no order is better than theirs.
+ * Either lanes as of other rows keep nearly half of the GPU busy, or 32 of long rows a quarter of it. Several vectors
+ * have sharers of their own. */
 static int is_even(const struct state *state, const struct cb_target *target) {
   enum { LEAST_MEAN = 16, LONG_MEAN = 512, BUSY_PERCENT = 45, LONG_BUSY_PERCENT = 25 };
   const struct cb_csr *csr = state->csr;
@@ -488,9 +488,9 @@ static int is_even(const struct state *state, const struct cb_target *target) {
 }
 
 /* What such rows take by as many lanes: rounds of thread blocks, each of which waits for its batches one by one, and
- * bytes, of which the shorter one still counts a fifth. From half of L2 on bytes take the longer, the fewer lanes meet in
- * a line. 190 kernels of 88 matrices: what is chosen so takes 1.05 times as long as the best number of lanes, and 0.79
- * of what lanes by slice take. */
+ * bytes, of which the shorter one still counts a fifth. From half of L2 on bytes take the longer, the fewer lanes meet
+ * in a line. Of 88 products of rows that had lanes by slice before what is chosen so takes 1.05 times as long as the
+ * best number of lanes, and 0.79 of what it took. */
 static int64_t even_ns(const struct state *state, const struct cb_target *target) {
   enum { BLOCKS = 6, MORE_BLOCKS = 8, ROUND_NS = 600, BATCH_NS = 900, FEW_LANES_PERCENT = 64, SHORTER_PERCENT = 20 };
   enum { OVERHANG_PERCENT = 16 /* of a round, that finds room among the others */ };
@@ -506,9 +506,9 @@ static int64_t even_ns(const struct state *state, const struct cb_target *target
   return cb_larger(waits, bytes) + cb_smaller(waits, bytes) * SHORTER_PERCENT / 100;
 }
 
-/* The most lanes that even rows may have: of matrices of twice L2 four, and one where rows are not long and fill the GPU
- * twice: from there on rows beside each other bring more than lanes that meet (floats, band of 887937 x 22 26.9 us by
- * one, 42.9 by four; of 488386 x 61 42.5 by 1 to 4, 57 by 8). */
+/* The most lanes that even rows may have: of matrices of twice L2 four, and one where rows are not long and fill the
+ * GPU twice: from there on rows beside each other bring more than lanes that meet (floats, band of 887937 x 22 26.9 us
+ * by one, 42.9 by four; of 488386 x 61 42.5 by 1 to 4, 57 by 8). */
 static int most_even_lanes(const struct state *state, const struct cb_target *target) {
   enum { FEW = 4, LONG_MEAN = 56, QUARTERS = 9 /* of all threads */ };
   const struct cb_csr *csr = state->csr;
