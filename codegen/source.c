@@ -293,7 +293,7 @@ static enum cb_status expand_sections(struct emitter *emitter, const struct cb_r
   if (waits_late(emitter, region)) {
     cb_scope_optional_section(&scope, "late");
     if (loads_ahead(emitter, region)) cb_scope_optional_section(&scope, "ahead");
-    if (!loads_ahead(emitter, region) || is_family(emitter)) cb_scope_optional_section(&scope, "behind");
+    if (!loads_ahead(emitter, region) || is_family(emitter)) cb_scope_optional_section(&scope, "waiting");
     if (loads_ahead(emitter, region) && is_family(emitter)) cb_scope_optional_section(&scope, "either");
     cb_scope_optional(&scope, "at_once", number(emitter, CB_NEXT_AT_ONCE));
     if (*behind_wait(emitter, region)) cb_scope_optional_section(&scope, "told");
