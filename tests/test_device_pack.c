@@ -457,7 +457,8 @@ static void compare_profiles(struct cb_session *session, const char *shape, stru
 static void profiles_are_the_host_s(void **state) {
   (void)state;
   static const char *const larger[] = {"powerlaw,rows=9000,cols=70000,max=3000,min=0", "rmat,scale=13,edge_factor=16",
-                                       "fe3,n=6", "long_row,rows=20000,cols=30000,per_row=4,long_rows=3,long_length=9000",
+                                       "fe3,n=6",
+                                       "long_row,rows=20000,cols=30000,per_row=4,long_rows=3,long_length=9000",
                                        "diagonals,n=9000,count=9,spread=300,fill=0.9", "uniform,n=300000,per_row=1",
                                        "random,rows=90,cols=700,per_row=300" /* groups too long for a thread block */};
   struct cb_session *session = open_compiling_session();

@@ -80,8 +80,10 @@ void emulated::check_unwritten(const void *p, size_t size, int line) {
   for (uintptr_t address = first; address < (uintptr_t)p + size; address += 8) {
     const unsigned read = address == first ? bytes_of(p, size < 8 ? size : 8) : 0xff;
     if (find_word(address).bytes & read)
-      stop(EMULATION_RACE, "line %d reads what this launch writes, but the cache that it reads may hold what stood there "
-                           "before: use load_l2", line);
+      stop(EMULATION_RACE,
+           "line %d reads what this launch writes, but the cache that it reads may hold what stood there before: use "
+           "load_l2",
+           line);
   }
 }
 

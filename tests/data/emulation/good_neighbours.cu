@@ -1,4 +1,4 @@
-// Half of a word of 8 bytes is stored, the other half read through the cache; there are more words than find room at first.
+// Half of a word of 8 bytes is stored, the other half read through the cache; more words than find room at first.
 constexpr int kBlocks = 700, kThreads = 1;
 CBGEN_KERNEL void kernel(const double *, double *y, double *carry, unsigned *) {
   wait_for_previous();
