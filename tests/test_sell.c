@@ -768,8 +768,9 @@ static void the_kernel_behind_starts_once(void **state) {
       {"uniform,n=7681,per_row=4", "recipe=sell sell-lanes=4 form=ax", 1, 0, 1},
       {"uniform,n=23040,per_row=4", "recipe=sell sell-lanes=4 form=ax", 1, 0, 1}, /* 360 */
       {"uniform,n=23041,per_row=4", "recipe=sell sell-lanes=4 form=ax", 0, 0, 0},
-      {"uniform,n=64192,per_row=4", "recipe=sell sell-lanes=4 form=ax", 0, 0, 0}, /* 1003, of 1056 places */
-      {"uniform,n=64193,per_row=4", "recipe=sell sell-lanes=4 form=ax", 1, 1, 1},
+      {"uniform,n=64192,per_row=8", "recipe=sell sell-lanes=4 form=ax", 0, 0, 0}, /* 1003, of 1056 places */
+      {"uniform,n=64193,per_row=8", "recipe=sell sell-lanes=4 form=ax", 1, 1, 1},
+      {"uniform,n=64193,per_row=4", "recipe=sell sell-lanes=4 form=ax", 0, 0, 0}, /* one step */
       {"staircase,n=400", "recipe=sell sell-vary=on form=ax", 1, 1, 1},
       {"random,rows=24000,per_row=12", "recipe=sell sell-vary=on form=ax", 1, 0, 1}, /* more than 68 */
       {"one_row,cols=9000", "recipe=sell sell-cut=on form=ax", 2, 1, 2},

@@ -802,10 +802,12 @@ enum { EARLY_BLOCKS = 120, EARLY_BLOCKS_VARIED = 68 };
 /* Where there is room for a few more thread blocks, those of the launch behind that find it are unevenly spread, and
  * random rows feel it: 625 of 792 (40000 rows of 16) take 7.4 us for 5.4, 782 of 1056 4.6 for 4.0. Where there is none
  * they come as others leave: road_USA-NY (1033 for 792) takes 3.3 us for 3.6, finite elements 16^3 (768 of 792) 2.1 for
- * 2.7, random rows (782 of 792) 11.6 for 12.3. */
+ * 2.7, random rows (782 of 792) 11.6 for 12.3. But those of one step in order are gone too soon: a diagonal of 873936
+ * rows takes 4.6 us for 3.4. */
 static int fills_the_gpu(const struct cb_region_builder *builder, const struct state *state) {
   const int64_t room = (int64_t)builder->region.blocks_per_sm * builder->target->multiprocessors;
-  return !state->varied && !state->cut && builder->region.blocks * 20 >= room * 19;
+  const int is_short = !state->sorted && state->steps < 2 * state->slices;
+  return !state->varied && !state->cut && !is_short && builder->region.blocks * 20 >= room * 19;
 }
 
 static enum cb_next choose_next(const struct cb_region_builder *builder, const struct state *state) {
