@@ -264,7 +264,8 @@ static void add_start(struct emitter *emitter, const struct cb_region *region, s
 /* Whether values, which are new long before a product (cb_device_separate), are loaded before the wait: where the
  * kernel behind starts at once, and so waits longest. */
 static int loads_ahead(const struct emitter *emitter, const struct cb_region *region) {
-  return is_family(emitter) ? region->may_start_next : region->next == CB_NEXT_AT_ONCE;
+  if (is_family(emitter)) return region->may_start_next;
+  return region->next == CB_NEXT_AT_ONCE && region->value_storage != CB_VALUES_CODED;
 }
 
 /* What stands behind the wait of a region whose own text waits. */
