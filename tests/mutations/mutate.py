@@ -243,11 +243,17 @@ def link_tree(tree, changed):
                 os.symlink(os.path.join(folder, name), link)
 
 
-def write_tree(build, mutations):
+def switched_by_file(mutations):
+    """Those that one build has all of: {path: mutations}."""
     by_file = {}
     for mutation in mutations:
         if not mutation.path.startswith(EMBEDDED) and not mutation.in_literal:
             by_file.setdefault(mutation.path, []).append(mutation)
+    return by_file
+
+
+def write_tree(build, mutations):
+    by_file = switched_by_file(mutations)
     tree = os.path.join(build, "tree")
     link_tree(tree, set(by_file) | {"base/embedded.c", FASTER[0]})
     for path, own in by_file.items():
@@ -508,11 +514,13 @@ def main():
     options = arguments()
     listed = read_lists()
     check_places(listed)
-    if options.check:
-        print(f"{len(listed)} mutations, each names one place")
-        return 0
     for mutation in listed:
         mutation.in_literal = is_in_literal(mutation)
+    if options.check:
+        for path, own in switched_by_file(listed).items():
+            mutated_source(path, own)
+        print(f"{len(listed)} mutations, each names one place")
+        return 0
     mutations = chosen(listed, options)
     build = os.path.abspath(options.build)
     start = time.monotonic()
