@@ -19,7 +19,7 @@ set_source_files_properties(${threads_made} PROPERTIES GENERATED TRUE)
 add_library(threads_library OBJECT ${threads_sources} ${threads_made})
 add_dependencies(threads_library cbgen_embedded cbgen_fingerprint) # which make them
 
-add_library(fake_cuda_threads MODULE ${fake_sources} ${fake_emulator_sources})
+add_library(fake_cuda_threads MODULE ${fake_sources} ${fake_generated}/emulator.cpp)
 set_target_properties(fake_cuda_threads PROPERTIES C_VISIBILITY_PRESET hidden NO_SONAME ON COMPILE_OPTIONS "-w"
                       LINK_OPTIONS "LINKER:--version-script=${CMAKE_CURRENT_SOURCE_DIR}/fake/fake.map;LINKER:-z,nodelete")
 target_include_directories(fake_cuda_threads PRIVATE ${PROJECT_SOURCE_DIR} ${fake_generated})
