@@ -22,13 +22,13 @@ static void sort_window(int32_t *sorted, int64_t first, int64_t end, int64_t mos
   for (int64_t i = 0; i < end - first; i++) sorted[start[longest - counted[i]]++] = (int32_t)(first + i);
 }
 
-int32_t *cb_sorted_rows(struct cb_arena *arena, int64_t rows, int64_t local_rows, int64_t most,
+int32_t *cb_sorted_rows(struct cb_arena *arena, int64_t rows, int64_t local_rows, int64_t window, int64_t most,
                         cb_row_length *length_of, const void *state) {
   int32_t *sorted = cb_arena_alloc(arena, (size_t)local_rows, sizeof *sorted);
   if (!sorted) return NULL;
 #pragma omp parallel for schedule(static)
-  for (int64_t first = 0; first < rows; first += CB_WINDOW)
-    sort_window(sorted + first, first, cb_smaller(first + CB_WINDOW, rows), most, length_of, state);
+  for (int64_t first = 0; first < rows; first += window)
+    sort_window(sorted + first, first, cb_smaller(first + window, rows), most, length_of, state);
   for (int64_t i = rows; i < local_rows; i++) sorted[i] = (int32_t)rows;
   return sorted;
 }

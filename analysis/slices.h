@@ -13,9 +13,9 @@ enum { CB_LANES = 32, CB_LANES_LOG2 = 5 };
 /* What a row has of nonzeros, or blocks; or a slice of steps. */
 typedef int64_t cb_row_length(const void *state, int64_t row);
 
-/* The rows 0 … rows - 1, the longest first within windows of 4096 of them, ties in the order of rows; then `rows` up to
- * `local_rows`. Rows of `most` and more (at most 2048) count alike. In the arena; NULL: no memory. */
-int32_t *cb_sorted_rows(struct cb_arena *arena, int64_t rows, int64_t local_rows, int64_t most,
+/* The rows 0 … rows - 1, the longest first within windows of so many of them (at most 4096), ties in the order of rows;
+ * then `rows` up to `local_rows`. Rows of `most` and more (at most 2048) count alike. In the arena; NULL: no memory. */
+int32_t *cb_sorted_rows(struct cb_arena *arena, int64_t rows, int64_t local_rows, int64_t window, int64_t most,
                         cb_row_length *length_of, const void *state);
 enum { CB_WINDOW = 4096, CB_MOST_LENGTH = 2048 };
 

@@ -326,7 +326,7 @@ static void matrices_of_one_structure_share_a_text(void **state) {
       {"random,rows=4000,cols=900,per_row=11", "random,rows=700,cols=3000,per_row=12", "recipe=merge merge-items=5", 1},
       {"random,rows=4000,cols=900,per_row=11", "powerlaw,rows=700,cols=3000,max=2900", "recipe=merge merge-items=3", 0},
   };
-  static const struct sharing blocks[] = {{"fe3,n=14", "fe3,n=20", "recipe=blocks block-lanes=4", 1}};
+  static const struct sharing blocks[] = {{"fe3,n=14", "fe3,n=20", "recipe=blocks block-size=3x3 block-lanes=4", 1}};
   (void)state;
   check_sharing(sell, sizeof sell / sizeof *sell);
   check_sharing(dia, sizeof dia / sizeof *dia);

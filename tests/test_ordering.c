@@ -76,13 +76,13 @@ static void numbers_in_the_order_of_keys(void **state) {
 static int64_t length_of(const void *lengths, int64_t row) { return ((const int64_t *)lengths)[row]; }
 
 /* Each window holds its own rows: longest first as far as `most` tells lengths apart, then in their order. */
-static void check_windows(const int64_t *lengths, int64_t rows, int64_t places, int64_t most) {
+static void check_windows(const int64_t *lengths, int64_t rows, int64_t places, int64_t window, int64_t most) {
   struct cb_arena arena = {0};
-  const int32_t *sorted = cb_sorted_rows(&arena, rows, places, most, length_of, lengths);
+  const int32_t *sorted = cb_sorted_rows(&arena, rows, places, window, most, length_of, lengths);
   assert_non_null(sorted);
   for (int64_t i = 0; i < rows; i++) {
-    assert_int_equal(sorted[i] / CB_WINDOW, i / CB_WINDOW);
-    if (i % CB_WINDOW == 0) continue;
+    assert_int_equal(sorted[i] / window, i / window);
+    if (i % window == 0) continue;
     const int64_t before = cb_smaller(lengths[sorted[i - 1]], most), here = cb_smaller(lengths[sorted[i]], most);
     assert_true(before > here || (before == here && sorted[i - 1] < sorted[i]));
   }
@@ -99,9 +99,10 @@ static void rows_by_length(void **state) {
   for (int64_t row = 0; row < ROWS; row++) lengths[row] = (int64_t)(draw(&seed) % 5000);
   EACH_THREADS(threads) {
     omp_set_num_threads(thread_counts[threads]);
-    check_windows(lengths, ROWS, ROWS + 200, CB_MOST_LENGTH);
-    check_windows(lengths, ROWS, ROWS, 3);
-    check_windows(lengths, 5, 32, 100);
+    check_windows(lengths, ROWS, ROWS + 200, CB_WINDOW, CB_MOST_LENGTH);
+    check_windows(lengths, ROWS, ROWS, CB_WINDOW, 3);
+    check_windows(lengths, ROWS, ROWS, 256, CB_MOST_LENGTH);
+    check_windows(lengths, 5, 32, 1024, 100);
   }
   cb_free(lengths);
 }

@@ -5,6 +5,7 @@
 
 #include "analysis/cost_figures.h"
 #include "analysis/plan.h"
+#include "analysis/row_lanes.h"
 #include "base/integers.h"
 
 enum {
@@ -66,34 +67,15 @@ static int64_t kept_in_l1(const struct view *view, int64_t sectors) {
 
 /* ---- sell: natural, or sorted and varied */
 
-static int lanes_log2(const struct view *view) {
-  const struct cb_choice_profile *profile = view->profile;
-  const int64_t mean = profile->nnz / cb_larger(profile->rows, 1),
-                threads = 1024 * (int64_t)view->target->multiprocessors;
+static int log2_of(int lanes) {
   int log2 = 0;
-  while (log2 < 5 && profile->rows << log2 < threads && mean >= 4 << log2) log2++;
-  while (log2 < 5 && mean >= 128 << log2) log2++;
+  while (1 << log2 < lanes) log2++;
   return log2;
 }
 
-/* Rows that are about as long as each other, as the layout has them (is_even in layouts/sell): no order is better. */
-static int is_even(const struct view *view) {
-  enum { LEAST_MEAN = 16, LONG_MEAN = 512, BUSY_PERCENT = 45, LONG_BUSY_PERCENT = 25 };
-  const struct cb_choice_profile *profile = view->profile;
-  const int64_t mean = profile->nnz / cb_larger(profile->rows, 1);
-  const int64_t busy = THREADS * (int64_t)view->target->multiprocessors;
-  if (mean < LEAST_MEAN || profile->lengths.longest * 3 * profile->rows > profile->nnz * 4) return 0;
-  return mean < LONG_MEAN ? (profile->rows << lanes_log2(view)) * 100 >= busy * BUSY_PERCENT
-                          : profile->rows * LANES * 100 >= busy * LONG_BUSY_PERCENT;
-}
-
-/* The most lanes of such rows (most_even_lanes). */
-static int most_even_log2(const struct view *view) {
-  enum { FEW_LOG2 = 2, ALL_LOG2 = 5, LONG_MEAN = 56, QUARTERS = 9 };
-  const struct cb_choice_profile *profile = view->profile;
-  const int is_long = profile->nnz >= LONG_MEAN * profile->rows;
-  if (!is_long && profile->rows * 4 > QUARTERS * THREADS * (int64_t)view->target->multiprocessors) return 0;
-  return profile->nnz * (view->value + 3) > 2 * view->target->l2_bytes ? FEW_LOG2 : ALL_LOG2;
+static int is_even(const struct cb_choice_profile *profile, const struct cb_target *target) {
+  return cb_rows_are_many(profile->rows, profile->nnz, target) &&
+         cb_rows_are_even(profile->rows, profile->nnz, profile->lengths.longest);
 }
 
 /* Slots of rows in order with so many lanes each. */
@@ -102,41 +84,58 @@ static int64_t natural_slots(const struct view *view, int log2) {
   return (profile->lengths.in_step[log2] << (5 - log2)) + profile->rows * ((1 << log2) - 1) / 2;
 }
 
-/* The layout's lanes for even rows (even_ns): those of the least time. */
+/* The layout's lanes for even rows: those of the least time. */
 static int even_lanes_log2(const struct view *view) {
-  enum { ROOM = 6, BLOCK = 256 /* threads */, ROUND_NS = 600, BATCH_NS = 900 };
-  const struct cb_target *target = view->target;
-  const int64_t half = target->l2_bytes / 2;
-  const int most = most_even_log2(view);
+  enum { ROOM = 6, BLOCK = 256 /* threads */ };
+  const struct cb_choice_profile *profile = view->profile;
+  const int most = cb_even_rows_most_lanes(profile->rows, profile->nnz, view->value + 3, view->target);
   int64_t best = INT64_MAX;
   int best_log2 = 0;
-  for (int log2 = 0; log2 <= most; log2++) {
-    const int64_t stored = natural_slots(view, log2) * (view->value + 2);
-    const int64_t room = ROOM * (int64_t)target->multiprocessors, blocks = (view->profile->rows << log2) / BLOCK;
-    const int64_t rounds = cb_larger(1, cb_divide_up(blocks * 100 - room * 16, room * 100));
-    const int64_t steps = cb_divide_up(view->profile->lengths.longest, INT64_C(1) << log2);
-    const int64_t waits = rounds * (ROUND_NS + BATCH_NS * cb_divide_up(steps, BATCH));
-    const int64_t beyond = cb_larger(0, cb_smaller(stored, 2 * half) - half);
-    const int64_t bytes = (stored + (cb_proportion(stored * 64 / 100, beyond, half) >> log2)) / target->read_gb_per_s;
-    const int64_t ns = cb_larger(waits, bytes) + cb_smaller(waits, bytes) / 5;
+  for (int log2 = 0; 1 << log2 <= most; log2++) {
+    const int64_t steps = cb_divide_up(profile->lengths.longest, INT64_C(1) << log2);
+    const int64_t ns = cb_even_rows_ns(natural_slots(view, log2) * (view->value + 2), (profile->rows << log2) / BLOCK,
+                                       ROOM, cb_divide_up(steps, BATCH), INT64_C(1) << log2, view->target);
     if (ns < best) best_log2 = log2;
     best = cb_smaller(best, ns);
   }
   return best_log2;
 }
 
+/* Whether rows by slices of their own take less than rows in order with so many lanes each. */
+static int is_sorted_faster(const struct view *view, int log2) {
+  enum { BLOCK = 256 /* threads */, VARIED_STEPS = 8, ORDER_BYTES = 4, COLUMN_BYTES = 3 };
+  const struct cb_choice_profile *profile = view->profile;
+  const int64_t slot = view->value + COLUMN_BYTES, slots = natural_slots(view, log2);
+  const int64_t varied = profile->nnz + profile->nnz / 8, lanes = profile->rows << log2;
+  const int64_t steps = cb_divide_up(slots, cb_larger(1, lanes)),
+                longest = cb_divide_up(profile->lengths.longest, INT64_C(1) << log2),
+                batch = cb_larger(2, cb_smaller(steps, BATCH));
+  const struct cb_slices_work natural_work = {.blocks = lanes / BLOCK,
+                                              .mean = cb_divide_up(steps, batch),
+                                              .longest = cb_divide_up(longest, batch),
+                                              .bytes = slots * slot,
+                                              .nonzeros = profile->nnz};
+  const int64_t varied_lanes = cb_larger(profile->rows, cb_divide_up(varied, VARIED_STEPS));
+  const struct cb_slices_work varied_work = {.blocks = varied_lanes / BLOCK,
+                                             .mean = 1,
+                                             .longest = 2,
+                                             .bytes = varied * slot + profile->rows * ORDER_BYTES,
+                                             .nonzeros = profile->nnz,
+                                             .sorted = 1,
+                                             .varied = 1,
+                                             .split = profile->lengths.longest > CB_CHOICE_LONG};
+  return cb_slices_ns(&varied_work, view->target) < cb_slices_ns(&natural_work, view->target);
+}
+
 /* The cost of `nonzeros` of all, in rows as long as all rows are, and whether rows have an order of their own then. */
 static struct cb_cost sell_cost(const struct view *view, int64_t nonzeros, int *is_sorted) {
-  enum { ORDER_BYTES = 12 };
   const struct cb_choice_profile *profile = view->profile;
-  const int even = is_even(view), log2 = even ? even_lanes_log2(view) : lanes_log2(view);
+  const int even = is_even(profile, view->target);
+  const int log2 = even ? even_lanes_log2(view) : log2_of(cb_row_lanes(profile->rows, profile->nnz, view->target));
   const int64_t slot = view->value + view->column;
   const int64_t natural = natural_slots(view, log2), varied = profile->nnz + profile->nnz / 16;
   const int64_t longest = cb_divide_up(profile->lengths.longest, INT64_C(1) << log2);
-  const int64_t natural_ns = natural * slot / view->target->read_gb_per_s + longest / BATCH * CB_COST_BATCH_NS;
-  const int64_t varied_ns = (varied * slot + profile->rows * ORDER_BYTES) / view->target->read_gb_per_s +
-                            2 * CB_COST_BATCH_NS + CB_COST_SELL_ORDER_NS;
-  const int sorted = *is_sorted = !even && varied_ns < natural_ns;
+  const int sorted = *is_sorted = !even && is_sorted_faster(view, log2);
   const int64_t asked = log2 < 3 ? view->step_sectors : view->row_sectors,
                 lines = log2 < 3 ? view->step_lines : view->row_lines,
                 sectors = sectors_of(view, 256 >> log2, asked);
@@ -195,48 +194,52 @@ static struct time dia_time(const struct view *view) {
   return with_rest(view, cost, inside, 1);
 }
 
-/* The bytes of fewest among sizes of tiles that are full enough, and the size; 0: none is. */
-static int64_t tile_bytes(const struct view *view, struct cb_tile_size *size) {
+/* Of the size of tiles that takes least time, among those that are full enough. */
+struct tiling {
+  struct cb_tile_size size;
+  int64_t tiles, bytes; /* 0: none is */
+};
+static struct tiling best_tiling(const struct view *view) {
   enum { FULL_PERCENT = 84 };
   const struct cb_choice_profile *profile = view->profile;
   const int64_t mean = profile->nnz / cb_larger(1, profile->rows);
   const int is_dense = mean * 100 >= profile->cols * FULL_PERCENT; /* of rows that are too long for the sample, too */
-  int64_t least = 0;
+  struct tiling best = {{1, 1, {0}}, 0, 0};
+  int64_t least = INT64_MAX;
   for (int i = 0; i < CB_TILE_SIZES; i++) {
-    const int64_t area = cb_tile_area(cb_tile_sizes[i]),
+    const struct cb_tile_size size = cb_tile_sizes[i];
+    const int64_t area = cb_tile_area(size),
                   tiles = is_dense ? cb_divide_up(profile->rows * profile->cols, area)
                                    : cb_proportion(profile->tiles[i], profile->nnz, profile->in_tiles[i]);
     if (!tiles || profile->nnz * 100 < tiles * area * FULL_PERCENT) continue;
-    if (!cb_tiles_are_enough(cb_tile_sizes[i], tiles, view->target)) continue;
     const int64_t bytes = tiles * (area * view->value + 2 + (tiles * area > profile->nnz));
-    if (least && bytes >= least) continue;
-    least = bytes;
-    *size = cb_tile_sizes[i];
+    const int64_t ns =
+        cb_tiles_ns(size, cb_divide_up(profile->rows, size.rows), tiles, view->value, bytes, view->target);
+    if (ns >= least) continue;
+    least = ns;
+    best = (struct tiling){size, tiles, bytes};
   }
-  return least;
+  return best;
 }
 
 static struct time blocks_time(const struct view *view) {
   const struct cb_choice_profile *profile = view->profile;
-  struct cb_tile_size size = {1, 1, {0}};
-  const int64_t bytes = tile_bytes(view, &size);
-  if (!bytes) return REFUSED;
-  int64_t lanes = 1; /* for a block row: as sell, by blocks */
-  const int64_t block_rows = cb_divide_up(profile->rows, size.rows),
-                mean = profile->nnz / cb_tile_area(size) / block_rows;
-  const int64_t threads = 512 * (int64_t)view->target->multiprocessors;
-  while (lanes < LANES && block_rows * lanes < threads && mean >= 4 * lanes) lanes *= 2;
-  const int64_t steps = cb_divide_up(profile->lengths.longest, size.cols * lanes);
+  const struct tiling best = best_tiling(view);
+  if (!best.bytes) return REFUSED;
+  const int64_t tile_rows = cb_divide_up(profile->rows, best.size.rows);
+  const int64_t lanes = cb_tile_row_lanes(tile_rows, best.tiles, view->target);
+  const int64_t steps = cb_divide_up(profile->lengths.longest, best.size.cols * lanes);
   return time_of(view,
-                 (struct cb_cost){.bytes = bytes + profile->rows / 2,
-                                  .sectors = sectors_of(view, 256 * size.rows / lanes, view->row_sectors),
-                                  .chain_ns = cb_divide_up(steps, batch_of(cb_tile_area(size))) * CB_COST_BATCH_NS,
+                 (struct cb_cost){.bytes = best.bytes + profile->rows / 2,
+                                  .sectors = sectors_of(view, 256 * best.size.rows / lanes, view->row_sectors),
+                                  .chain_ns =
+                                      cb_divide_up(steps, batch_of(cb_tile_area(best.size))) * CB_COST_BATCH_NS,
                                   .stream_percent = CB_COST_BLOCKS_PERCENT},
                  1);
 }
 
 static struct time patterns_time(const struct view *view) {
-  enum { MOST_PATTERNS = 255, MOST_OFFSETS = 64, IN_RUNS_PERCENT = 97 };
+  enum { MOST_PATTERNS = 255, MOST_OFFSETS = 64, IN_RUNS_PERCENT = 87 };
   const struct cb_choice_profile *profile = view->profile;
   const int64_t known = profile->pattern_few + profile->pattern_many;
   if (known * 2 < profile->sampled || !known) return REFUSED;

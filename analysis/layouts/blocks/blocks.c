@@ -173,7 +173,7 @@ static int lacks_threads(const struct state *state, const struct cb_region_build
 static int fits_sorted(struct state *state, const struct cb_region_builder *builder) {
   struct cb_arena trial = {0};
   if (state->equal) return 0;
-  state->order = cb_sorted_rows(&trial, state->block_rows, state->local_rows, LONGEST, blocks_of, state);
+  state->order = cb_sorted_rows(&trial, state->block_rows, state->local_rows, CB_WINDOW, LONGEST, blocks_of, state);
   const int fits = state->order && !pads_too_much(state, builder, count_steps(state));
   state->order = NULL;
   cb_arena_release(&trial);
@@ -229,7 +229,7 @@ static int64_t choose_order(struct state *state, const struct cb_region_builder 
   const int is_worth_it = too_much || (!builder->may_be_joined && !fits_l2(state, builder));
   if (state->equal || is_whole(state) || !is_worth_it) return steps;
   struct cb_arena trial = {0};
-  state->order = cb_sorted_rows(&trial, state->block_rows, state->local_rows, LONGEST, blocks_of, state);
+  state->order = cb_sorted_rows(&trial, state->block_rows, state->local_rows, CB_WINDOW, LONGEST, blocks_of, state);
   if (!too_much && state->order && count_steps(state) * 10 > steps * 9) {
     state->order = NULL;
     cb_arena_release(&trial);

@@ -4,6 +4,7 @@
 
 #include "analysis/chunks.h"
 #include "analysis/layouts/blocks/options.h"
+#include "analysis/row_lanes.h"
 
 int cb_blocks_are_full(const struct cb_tile_census *census, struct cb_tile_size size, int64_t percent) {
   return (double)census->nonzeros * 100 >= (double)percent * (double)census->tiles * (double)cb_tile_area(size);
@@ -44,8 +45,16 @@ static int leaves_room(struct cb_tile_size size, const struct cb_region_builder 
          size.rows * (int64_t)cb_type_size(builder->sum_type) <= MOST_SUMS;
 }
 
+/* What the size is chosen by: of one vector its time, of several its bytes. */
+static int64_t size_price(const struct cb_csr *csr, struct cb_tile_size size, int64_t blocks,
+                          const struct cb_region_builder *builder) {
+  const int64_t bytes = stored_bytes(csr, size, blocks, builder->value_bytes);
+  if (builder->options->vectors > 1) return bytes;
+  return cb_tiles_ns(size, cb_tile_rows(csr, size), blocks, builder->value_bytes, bytes, builder->target);
+}
+
 int cb_blocks_best_size(const struct cb_csr *csr, const struct cb_region_builder *builder) {
-  const int asked = (int)builder->settings[BLOCKS_SIZE] - 1;
+  const int asked = (int)builder->settings[BLOCKS_SIZE] - 1, several = builder->options->vectors > 1;
   int64_t blocks[1 + CB_TILE_SIZES] = {0}, least = INT64_MAX; /* the first: within no other */
   int best = -1;
   for (int i = 0; i < CB_TILE_SIZES; i++) {
@@ -55,10 +64,10 @@ int cb_blocks_best_size(const struct cb_csr *csr, const struct cb_region_builder
     blocks[1 + i] = blocks_if_full(csr, size, builder->settings[BLOCKS_FILL]);
     const int whole = cb_blocks_may_be_whole(size, builder);
     if (blocks[1 + i] < 0) continue;
-    if (asked < 0 && !whole && !cb_tiles_are_enough(size, blocks[1 + i], builder->target)) continue;
-    const int64_t bytes = stored_bytes(csr, size, blocks[1 + i], builder->value_bytes);
-    if (bytes >= least && !whole) continue;
-    least = bytes;
+    if (asked < 0 && several && !whole && !cb_tiles_are_enough(size, blocks[1 + i], builder->target)) continue;
+    const int64_t price = size_price(csr, size, blocks[1 + i], builder);
+    if (price >= least && !whole) continue;
+    least = price;
     best = i;
   }
   return best < 0 || asked >= 0 || leaves_room(cb_tile_sizes[best], builder) ? best : cb_tile_sizes[best].within[0];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Which size blocks have: that by which a matrix takes the fewest bytes, of those whose blocks are full enough. */
+/* Which size blocks have: that by which a matrix takes the least time, of those whose blocks are full enough. */
 #ifndef CBGEN_ANALYSIS_LAYOUTS_BLOCKS_SIZE_H
 #define CBGEN_ANALYSIS_LAYOUTS_BLOCKS_SIZE_H
 
@@ -17,8 +17,8 @@ int64_t cb_blocks_presence_bytes(struct cb_tile_size size);
 /* Whether blocks of this size are whole ones, which tensor cores multiply. */
 int cb_blocks_may_be_whole(struct cb_tile_size size, const struct cb_region_builder *builder);
 
-/* The size of fewest bytes among those that are full enough, or that of whole blocks, or that within it which leaves
- * room, or the one that is asked for if it is full enough; -1: none. */
+/* The size of least time (several vectors: fewest bytes) among those that are full enough, or that of whole blocks, or
+ * that within it which leaves room, or the one that is asked for if it is full enough; -1: none. */
 int cb_blocks_best_size(const struct cb_csr *csr, const struct cb_region_builder *builder);
 
 /* CB_ERR_UNSUPPORTED, as there is none. */

@@ -2,6 +2,7 @@
 /* The options and recipes of layout sell. */
 #include "analysis/layouts/sell/options.h"
 
+static const int64_t windows[] = {0, 256, 1024, 4096, CB_NO_NUMBER};
 static const int64_t vectors[] = {0, 1, 2, 4, CB_NO_NUMBER};
 
 const struct cb_option cb_sell_options[SELL_OPTIONS] = {
@@ -10,6 +11,8 @@ const struct cb_option cb_sell_options[SELL_OPTIONS] = {
     [SELL_VECTOR] = {.name = "sell-vector", .numbers = vectors,
                      .help = "neighbouring nonzeros of a row that a lane loads at once: 1, 2, 4; 0: by the matrix"},
     [SELL_SORT] = {.name = "sell-sort", .words = cb_auto_on_off, .help = "order rows by length within windows"},
+    [SELL_WINDOW] = {.name = "sell-window", .numbers = windows,
+                     .help = "rows that are sorted among themselves, the sigma of SELL-C-sigma; 0: by the matrix"},
     [SELL_VARY] = {.name = "sell-vary", .words = cb_auto_on_off,
                    .help = "lanes per row by slice, long rows in segments"},
     [SELL_CUT] = {.name = "sell-cut", .words = cb_auto_on_off,

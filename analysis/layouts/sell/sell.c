@@ -22,6 +22,7 @@
 #include "analysis/layouts/sell/options.h"
 #include "analysis/cost_figures.h"
 #include "analysis/ordering.h"
+#include "analysis/row_lanes.h"
 #include "analysis/sectors.h"
 #include "analysis/slices.h"
 #include "analysis/stretches.h"
@@ -30,13 +31,13 @@
 #include <string.h>
 
 enum { WARPS = 8, LANES = CB_LANES, MOST_BATCH = 8, SMALL_BATCH = 4, LARGE_BATCH = 6, LEAST_SEGMENT = 64 };
-enum { PARALLEL_WINDOWS = CB_PARALLEL_LEAST / CB_WINDOW, THREADS = 1536 /* of a multiprocessor */ };
 
 struct state {
   struct cb_arena arena;
   const struct cb_csr *csr;
   int64_t equal;      /* length of every row, or -1. Padding has it, too */
   int sorted, varied;
+  int64_t window;     /* rows that are sorted among themselves: the σ of SELL-C-σ */
   int lanes;          /* per row, unless varied */
   int vector;         /* neighbouring nonzeros of a row that a lane loads at once */
   int64_t slot_bytes; /* of a value and its column, about */
@@ -119,17 +120,6 @@ static int64_t nonzero_at(const struct state *state, int64_t step, int64_t lanes
   return step / vector * lanes * vector + step % vector;
 }
 
-/* Lanes per row: as many as it takes to give each multiprocessor 1024 threads, but two nonzeros for each at least;
- * more for long rows, whose lanes would walk far apart otherwise. */
-static int choose_lanes(const struct cb_csr *csr, const int64_t *settings, const struct cb_target *target) {
-  if (settings[SELL_LANES]) return (int)settings[SELL_LANES];
-  const int64_t mean = csr->nnz / csr->rows;
-  int lanes = 1;
-  while (lanes < LANES && csr->rows * lanes < 1024 * (int64_t)target->multiprocessors && mean >= 4 * lanes) lanes *= 2;
-  while (lanes < LANES && mean >= 128 * lanes) lanes *= 2;
-  return lanes;
-}
-
 /* Two where rows are long enough that padding them costs little: half the loads. Complex numbers stay alone: a band of
  * 16 in a row takes 41.6 us, by two 48.6, and of floats 22.6 and 23.6. */
 static int choose_vector(const struct state *state, const struct cb_region_builder *builder) {
@@ -146,7 +136,7 @@ static int64_t row_length(const void *state, int64_t row) {
 }
 
 static int32_t *sorted_rows(const struct state *state, struct cb_arena *arena) {
-  return cb_sorted_rows(arena, state->csr->rows, state->csr->rows, CB_MOST_LENGTH, row_length, state);
+  return cb_sorted_rows(arena, state->csr->rows, state->csr->rows, state->window, CB_MOST_LENGTH, row_length, state);
 }
 
 /* These, and padding behind them. */
@@ -234,8 +224,8 @@ struct extent {
  * no slices. */
 static void walk_window(struct state *state, const int32_t *sorted, int64_t window, struct extent *at) {
   const struct cb_csr *csr = state->csr;
-  const int64_t end = cb_smaller((window + 1) * CB_WINDOW, csr->rows);
-  int64_t next = window * CB_WINDOW;
+  const int64_t end = cb_smaller((window + 1) * state->window, csr->rows);
+  int64_t next = window * state->window;
   while (next < end && is_split(state, sorted[next])) next++;
   while (next < end) {
     const int log2 = cb_lanes_log2(cb_csr_row_length(csr, sorted[next]), state->target);
@@ -262,7 +252,7 @@ static int alloc_slices(struct state *state, int64_t segments, struct extent all
 static void count_windows(struct state *state, const int32_t *sorted, int64_t segments, int64_t windows,
                           struct extent *at) {
   at[0] = (struct extent){segments, segments};
-#pragma omp parallel for schedule(static) if (windows > PARALLEL_WINDOWS)
+#pragma omp parallel for schedule(static) if (state->csr->rows > CB_PARALLEL_LEAST)
   for (int64_t window = 0; window < windows; window++) walk_window(state, sorted, window, &at[window + 1]);
   for (int64_t window = 0; window < windows; window++) {
     at[window + 1].slices += at[window].slices;
@@ -271,7 +261,7 @@ static void count_windows(struct state *state, const int32_t *sorted, int64_t se
 }
 
 static void fill_windows(struct state *state, const int32_t *sorted, int64_t windows, const struct extent *at) {
-#pragma omp parallel for schedule(static) if (windows > PARALLEL_WINDOWS)
+#pragma omp parallel for schedule(static) if (state->csr->rows > CB_PARALLEL_LEAST)
   for (int64_t window = 0; window < windows; window++) {
     struct extent mine = at[window];
     walk_window(state, sorted, window, &mine);
@@ -286,13 +276,14 @@ static void fill_windows(struct state *state, const int32_t *sorted, int64_t win
 
 /* Whether there may be such rows: they come first in their windows. */
 static int may_split(const struct state *state, const int32_t *sorted) {
+  const int64_t rows = state->csr->rows;
   int may = state->segment >= CB_MOST_LENGTH; /* longer ones come as they are */
-  for (int64_t first = 0; first < state->csr->rows && !may; first += CB_WINDOW) may = is_split(state, sorted[first]);
+  for (int64_t first = 0; first < rows && !may; first += state->window) may = is_split(state, sorted[first]);
   return may;
 }
 
 static void make_slices(struct state *state, const int32_t *sorted) {
-  const int64_t rows = state->csr->rows, windows = cb_divide_up(rows, CB_WINDOW);
+  const int64_t rows = state->csr->rows, windows = cb_divide_up(rows, state->window);
   struct cb_arena scratch = {0};
   int64_t count = 0, segments = 0;
   const int32_t *split = cb_rows_where(&scratch, may_split(state, sorted) ? rows : 0, is_split, state, &count);
@@ -312,14 +303,18 @@ static void make_slices(struct state *state, const int32_t *sorted) {
 
 /* ---- choice of the order: needs lanes and vector; leaves the cheapest order's slices */
 
-/* Predicted time of the slices: bytes, then the longest slice's batches, one after the other. An order costs row
- * numbers, a scattered y and one more dependent load; segments wait for their last. */
 static int64_t slices_ns(const struct state *state, const struct cb_target *target) {
-  enum { ORDER_BYTES = 12 };
-  const int64_t order = state->sorted ? state->csr->rows * ORDER_BYTES : 0;
-  return (state->steps * LANES * state->slot_bytes + order) / target->read_gb_per_s +
-         cb_divide_up(state->longest, MOST_BATCH) * CB_COST_BATCH_NS + (state->sorted ? CB_COST_SELL_ORDER_NS : 0) +
-         (state->split_slices ? CB_COST_SELL_CARRY_NS : 0);
+  enum { ORDER_BYTES = 4 };
+  const int64_t order_bytes = state->sorted ? state->csr->rows * ORDER_BYTES : 0, batch = choose_batch(state);
+  const struct cb_slices_work work = {.blocks = state->slices / WARPS,
+                                      .mean = cb_divide_up(cb_divide_up(state->steps, state->slices), batch),
+                                      .longest = cb_divide_up(state->longest, batch),
+                                      .bytes = state->steps * LANES * state->slot_bytes + order_bytes,
+                                      .nonzeros = state->csr->nnz,
+                                      .sorted = state->sorted,
+                                      .varied = state->varied,
+                                      .split = state->split_slices > 0};
+  return cb_slices_ns(&work, target);
 }
 
 /* The trial, which has an arena of its own, takes the other's place, or is freed. */
@@ -343,25 +338,46 @@ static void spare_segments(struct state *state) {
 }
 
 /* The same rows sorted within windows, perhaps with varied lanes. */
-static int try_sorted(struct state *state, const int32_t *sorted, const struct cb_target *target, int varied,
-                      int force) {
+static void sort_trial(struct state *trial, const struct state *state, const struct cb_target *target, int varied,
+                       int64_t window) {
   const int64_t share = state->csr->nnz / (16 * LANES * (int64_t)target->multiprocessors);
-  struct state trial = {.csr = state->csr,
-                        .equal = varied ? -1 : state->equal,
-                        .sorted = 1,
-                        .varied = varied,
-                        .lanes = state->lanes,
-                        .vector = state->vector,
-                        .slot_bytes = state->slot_bytes,
-                        .several = state->several,
-                        .target = MOST_BATCH};
-  while (trial.target < 2 * MOST_BATCH && trial.target < share) trial.target *= 2;
-  trial.segment = trial.target * 2 * LANES;
-  if (state->several) spare_segments(&trial);
-  set_slices(&trial);
-  if (varied) make_slices(&trial, sorted);
-  else take_order(&trial, sorted);
-  count_steps(&trial);
+  struct cb_arena scratch = {0};
+  *trial = (struct state){.csr = state->csr,
+                          .equal = varied ? -1 : state->equal,
+                          .sorted = 1,
+                          .varied = varied,
+                          .window = window,
+                          .lanes = state->lanes,
+                          .vector = state->vector,
+                          .slot_bytes = state->slot_bytes,
+                          .several = state->several,
+                          .target = MOST_BATCH};
+  while (trial->target < 2 * MOST_BATCH && trial->target < share) trial->target *= 2;
+  trial->segment = trial->target * 2 * LANES;
+  if (state->several) spare_segments(trial);
+  set_slices(trial);
+  const int32_t *sorted = sorted_rows(trial, &scratch);
+  if (!sorted) trial->arena.failed = 1;
+  else if (varied) make_slices(trial, sorted);
+  else take_order(trial, sorted);
+  count_steps(trial);
+  cb_arena_release(&scratch);
+}
+
+/* Instead of what the state is. The smallest window that leaves few slots empty, else the largest: rows near each
+ * other have more of x and y in common. Of 728 products those of 256 rows take 0.92 of what those of 4096 take where
+ * all rows have the same lanes (0.62 to 1.17), and 0.98 where they are by slice. Of small matrices all is near. */
+static int try_sorted(struct state *state, const int64_t *settings, const struct cb_target *target, int varied,
+                      int force) {
+  enum { LEAST = 256, FACTOR = 4, MOST_SLOTS_PERCENT = 130, SMALL = 20000 /* nonzeros */ };
+  const int64_t asked = settings[SELL_WINDOW], least = state->csr->nnz < SMALL ? CB_WINDOW : LEAST;
+  struct state trial;
+  for (int64_t window = asked ? asked : least;; window *= FACTOR) {
+    sort_trial(&trial, state, target, varied, window);
+    if (asked || window == CB_WINDOW || trial.arena.failed) break;
+    if (trial.steps * LANES * 100 <= state->csr->nnz * MOST_SLOTS_PERCENT) break;
+    cb_arena_release(&trial.arena);
+  }
   return end_trial(state, &trial, force || slices_ns(&trial, target) < slices_ns(state, target));
 }
 
@@ -470,59 +486,30 @@ static int try_cut(struct state *state, const struct cb_region_builder *builder,
 
 /* ---- lanes of rows that are about as long as each other: needs the part */
 
-/* Rows of 16 nonzeros and more, none of which is longer by a third than the mean: no order is better than theirs.
- * Either lanes as of other rows keep nearly half of the GPU busy, or 32 of long rows a quarter of it. Several vectors
- * have sharers of their own. */
+/* Several vectors have sharers of their own. */
 static int is_even(const struct state *state, const struct cb_target *target) {
-  enum { LEAST_MEAN = 16, LONG_MEAN = 512, BUSY_PERCENT = 45, LONG_BUSY_PERCENT = 25 };
   const struct cb_csr *csr = state->csr;
-  const int64_t mean = csr->nnz / csr->rows, busy = THREADS * (int64_t)target->multiprocessors;
-  if (state->several || mean < LEAST_MEAN) return 0;
-  if (mean < LONG_MEAN ? csr->rows * state->lanes * 100 < busy * BUSY_PERCENT
-                       : csr->rows * LANES * 100 < busy * LONG_BUSY_PERCENT)
-    return 0;
   int64_t longest = 0;
+  if (state->several || !cb_rows_are_many(csr->rows, csr->nnz, target)) return 0;
 #pragma omp parallel for schedule(static) reduction(max : longest) if (csr->rows > CB_PARALLEL_LEAST)
   for (int64_t row = 0; row < csr->rows; row++) longest = cb_larger(longest, row_length(state, row));
-  return longest * 3 * csr->rows <= csr->nnz * 4;
+  return cb_rows_are_even(csr->rows, csr->nnz, longest);
 }
 
-/* What such rows take by as many lanes: rounds of thread blocks, each of which waits for its batches one by one, and
- * bytes, of which the shorter one still counts a fifth. From half of L2 on bytes take the longer, the fewer lanes meet
- * in a line. Of 88 products of rows that had lanes by slice before what is chosen so takes 1.05 times as long as the
- * best number of lanes, and 0.79 of what it took. */
 static int64_t even_ns(const struct state *state, const struct cb_target *target) {
-  enum { BLOCKS = 6, MORE_BLOCKS = 8, ROUND_NS = 600, BATCH_NS = 900, FEW_LANES_PERCENT = 64, SHORTER_PERCENT = 20 };
-  enum { OVERHANG_PERCENT = 16 /* of a round, that finds room among the others */ };
-  const int64_t batch = choose_batch(state), batches = cb_divide_up(cb_divide_up(state->steps, state->slices), batch);
-  const int64_t room = (batch <= SMALL_BATCH ? MORE_BLOCKS : BLOCKS) * (int64_t)target->multiprocessors;
-  const int64_t blocks = state->slices / WARPS;
-  const int64_t rounds = cb_larger(1, cb_divide_up(blocks * 100 - room * OVERHANG_PERCENT, room * 100));
-  const int64_t waits = rounds * (ROUND_NS + BATCH_NS * batches);
-  const int64_t stored = state->steps * LANES * (state->slot_bytes - 1), half = target->l2_bytes / 2;
-  const int64_t beyond = cb_larger(0, cb_smaller(stored, 2 * half) - half);
-  const int64_t more = cb_proportion(stored * FEW_LANES_PERCENT / 100, beyond, half) / state->lanes;
-  const int64_t bytes = (stored + more) / target->read_gb_per_s;
-  return cb_larger(waits, bytes) + cb_smaller(waits, bytes) * SHORTER_PERCENT / 100;
-}
-
-/* The most lanes that even rows may have: of matrices of twice L2 four, and one where rows are not long and fill the
- * GPU twice: from there on rows beside each other bring more than lanes that meet (floats, band of 887937 x 22 26.9 us
- * by one, 42.9 by four; of 488386 x 61 42.5 by 1 to 4, 57 by 8). */
-static int most_even_lanes(const struct state *state, const struct cb_target *target) {
-  enum { FEW = 4, LONG_MEAN = 56, QUARTERS = 9 /* of all threads */ };
-  const struct cb_csr *csr = state->csr;
-  const int is_long = csr->nnz >= LONG_MEAN * csr->rows;
-  if (!is_long && csr->rows * 4 > QUARTERS * THREADS * (int64_t)target->multiprocessors) return 1;
-  return csr->nnz * state->slot_bytes > 2 * target->l2_bytes ? FEW : LANES;
+  enum { BLOCKS = 6, MORE_BLOCKS = 8 /* of a multiprocessor */ };
+  const int64_t batch = choose_batch(state), steps = cb_divide_up(state->steps, state->slices);
+  return cb_even_rows_ns(state->steps * LANES * (state->slot_bytes - 1), state->slices / WARPS,
+                         batch <= SMALL_BATCH ? MORE_BLOCKS : BLOCKS, cb_divide_up(steps, batch), state->lanes, target);
 }
 
 /* Lanes for even rows, of which the slices stay: those of the least time. */
 static int choose_even_lanes(struct state *state, const struct cb_region_builder *builder) {
-  const int most = most_even_lanes(state, builder->target);
+  const struct cb_csr *csr = state->csr;
+  const int most = cb_even_rows_most_lanes(csr->rows, csr->nnz, state->slot_bytes, builder->target);
   int64_t best = INT64_MAX;
   for (int lanes = 1; lanes <= most; lanes *= 2) {
-    struct state trial = {.csr = state->csr, .equal = state->equal, .slot_bytes = state->slot_bytes, .lanes = lanes};
+    struct state trial = {.csr = csr, .equal = state->equal, .slot_bytes = state->slot_bytes, .lanes = lanes};
     trial.vector = choose_vector(&trial, builder);
     set_slices(&trial);
     count_steps(&trial);
@@ -542,7 +529,8 @@ static int cut_slices(struct state *state, const struct cb_region_builder *build
   state->slot_bytes = builder->value_bytes + COLUMN_BYTES;
   state->several = builder->options->vectors > 1;
   state->equal = cb_equal_length(csr->rows, row_length, state);
-  state->lanes = choose_lanes(csr, settings, builder->target);
+  state->lanes =
+      settings[SELL_LANES] ? (int)settings[SELL_LANES] : cb_row_lanes(csr->rows, csr->nnz, builder->target);
   state->vector = choose_vector(state, builder);
   set_slices(state);
   count_steps(state);
@@ -550,14 +538,20 @@ static int cut_slices(struct state *state, const struct cb_region_builder *build
   if (even) good = choose_even_lanes(state, builder);
   const int sorts = sort == CB_ON || (sort == CB_AUTO && state->equal < 0 && !even);
   const int varies = vary == CB_ON || (vary == CB_AUTO && !settings[SELL_LANES] && !even);
-  struct cb_arena scratch = {0};
-  const int32_t *sorted = good && (sorts || varies) ? sorted_rows(state, &scratch) : NULL;
-  if (sorts || varies) good = sorted != NULL;
-  if (good && sorts) good = try_sorted(state, sorted, builder->target, 0, sort == CB_ON);
-  if (good && varies) good = try_sorted(state, sorted, builder->target, 1, vary == CB_ON);
-  cb_arena_release(&scratch);
+  if (good && sorts) good = try_sorted(state, settings, builder->target, 0, sort == CB_ON);
+  if (good && varies) good = try_sorted(state, settings, builder->target, 1, vary == CB_ON);
   if (good) good = try_cut(state, builder, settings);
   return good && !state->arena.failed;
+}
+
+/* What waits of joined slices take on top: they come behind those of the region before, which nothing hides. Finite
+ * elements 19^3 of seven unknowns behind their diagonals 20.4 us as 16 lanes alone, 32.7 joined as one lane; random
+ * diagonals of 125069 rows the other way round, 19.5 and 12.1. */
+static int64_t joining_ns(const struct state *joined, const struct state *alone) {
+  enum { BATCH_NS = 300 };
+  const int64_t batches = cb_divide_up(joined->longest, choose_batch(joined)),
+                alone_batches = cb_divide_up(alone->longest, choose_batch(alone));
+  return BATCH_NS * cb_larger(0, batches - alone_batches);
 }
 
 /* Joins the thread blocks of the region before, if that may be and is cheaper: rows in order, as few lanes for each as
@@ -573,11 +567,10 @@ static int try_joining(struct state *state, const struct cb_region_builder *buil
   while (!chosen && natural[SELL_LANES] < LANES && !cb_region_may_join(builder, WARPS * LANES / natural[SELL_LANES]))
     natural[SELL_LANES] *= 2;
   if (!cb_region_may_join(builder, WARPS * LANES / natural[SELL_LANES])) return 1;
-  cut_slices(&joined, builder, natural);
-  return end_trial(state, &joined,
-                   builder->options->fuse == CB_ON ||
-                       slices_ns(&joined, builder->target) <=
-                           slices_ns(state, builder->target) + builder->separate_launch_ns);
+  if (!cut_slices(&joined, builder, natural)) return end_trial(state, &joined, 0);
+  const int64_t joined_ns = slices_ns(&joined, builder->target) + joining_ns(&joined, state),
+                alone_ns = slices_ns(state, builder->target) + builder->separate_launch_ns;
+  return end_trial(state, &joined, builder->options->fuse == CB_ON || joined_ns <= alone_ns);
 }
 
 /* ---- the region: needs the slices; adds arrays and sections */

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Rules for lanes and orders: see row_lanes.h. */
+#include "analysis/row_lanes.h"
+
+#include "base/integers.h"
+
+enum { LANES = 32, WARP_BLOCK = 256 /* threads of a thread block */, THREADS = 1536 /* of a multiprocessor */ };
+enum { BATCH = 8 /* steps */ };
+
+int cb_row_lanes(int64_t rows, int64_t nonzeros, const struct cb_target *target) {
+  const int64_t mean = nonzeros / cb_larger(1, rows);
+  int lanes = 1;
+  while (lanes < LANES && rows * lanes < 1024 * (int64_t)target->multiprocessors && mean >= 4 * lanes) lanes *= 2;
+  while (lanes < LANES && mean >= 128 * lanes) lanes *= 2;
+  return lanes;
+}
+
+/* L2 brings the first half of what it has room for at one and a half times the rate of memory. */
+static int64_t bytes_ns(int64_t bytes, const struct cb_target *target) {
+  const int64_t half = target->l2_bytes / 2, beyond = cb_larger(0, cb_smaller(bytes, 2 * half) - half);
+  return (bytes * 2 + cb_proportion(bytes, beyond, half)) / target->read_gb_per_s / 3;
+}
+
+/* Of waits and bytes, which overlap, so much of the shorter. */
+static int64_t together_ns(int64_t waits, int64_t bytes, int64_t shorter_percent) {
+  return cb_larger(waits, bytes) + cb_smaller(waits, bytes) * shorter_percent / 100;
+}
+
+int64_t cb_slices_ns(const struct cb_slices_work *work, const struct cb_target *target) {
+  enum { BLOCKS = 6, START_NS = 1300, BATCH_NS = 500, SHORTER_PERCENT = 45 };
+  enum { ORDER_NS = 330, NONZEROS_OF_NS = 2000, RECORD_NS = 120, SPLIT_NS = 1500 };
+  const int64_t room = BLOCKS * (int64_t)target->multiprocessors;
+  const int64_t round_ns = START_NS + BATCH_NS * work->mean;
+  const int64_t waits =
+      cb_larger(cb_proportion(round_ns, cb_larger(work->blocks, room), room), START_NS + BATCH_NS * work->longest);
+  return together_ns(waits, bytes_ns(work->bytes, target), SHORTER_PERCENT) +
+         (work->sorted ? ORDER_NS + work->nonzeros / NONZEROS_OF_NS : 0) + (work->varied ? RECORD_NS : 0) +
+         (work->split ? SPLIT_NS : 0);
+}
+
+/* ---- even rows */
+
+int cb_rows_are_many(int64_t rows, int64_t nonzeros, const struct cb_target *target) {
+  enum { LEAST_MEAN = 16, LONG_MEAN = 512, BUSY_PERCENT = 45, LONG_BUSY_PERCENT = 25 };
+  const int64_t mean = nonzeros / cb_larger(1, rows), busy = THREADS * (int64_t)target->multiprocessors;
+  if (mean < LEAST_MEAN) return 0;
+  return mean < LONG_MEAN ? rows * cb_row_lanes(rows, nonzeros, target) * 100 >= busy * BUSY_PERCENT
+                          : rows * LANES * 100 >= busy * LONG_BUSY_PERCENT;
+}
+
+int cb_even_rows_most_lanes(int64_t rows, int64_t nonzeros, int64_t slot_bytes, const struct cb_target *target) {
+  enum { FEW = 4, LONG_MEAN = 56, QUARTERS = 9 /* of all threads */ };
+  const int is_long = nonzeros >= LONG_MEAN * rows;
+  if (!is_long && rows * 4 > QUARTERS * THREADS * (int64_t)target->multiprocessors) return 1;
+  return nonzeros * slot_bytes > 2 * target->l2_bytes ? FEW : LANES;
+}
+
+int64_t cb_even_rows_ns(int64_t bytes, int64_t blocks, int64_t room, int64_t batches, int64_t lanes,
+                        const struct cb_target *target) {
+  enum { ROUND_NS = 600, BATCH_NS = 900, FEW_LANES_PERCENT = 64, SHORTER_PERCENT = 20 };
+  enum { OVERHANG_PERCENT = 16 /* of a round, that finds room among the others */ };
+  const int64_t all = room * target->multiprocessors, half = target->l2_bytes / 2;
+  const int64_t rounds = cb_larger(1, cb_divide_up(blocks * 100 - all * OVERHANG_PERCENT, all * 100));
+  const int64_t waits = rounds * (ROUND_NS + BATCH_NS * batches);
+  const int64_t beyond = cb_larger(0, cb_smaller(bytes, 2 * half) - half);
+  const int64_t more = cb_proportion(bytes * FEW_LANES_PERCENT / 100, beyond, half) / lanes;
+  return together_ns(waits, (bytes + more) / target->read_gb_per_s, SHORTER_PERCENT);
+}
+
+/* ---- tiles */
+
+int cb_tile_row_lanes(int64_t tile_rows, int64_t tiles, const struct cb_target *target) {
+  enum { THREADS_THERE = 512, LEAST = 4, LONG = 64 };
+  const int64_t mean = tiles / cb_larger(1, tile_rows), all = THREADS_THERE * (int64_t)target->multiprocessors;
+  int lanes = 1;
+  while (lanes < LANES && (tile_rows * lanes < all || mean >= LONG * lanes) && mean >= LEAST * lanes) lanes *= 2;
+  return lanes;
+}
+
+/* Thread blocks for which a multiprocessor has registers, of which a lane needs so many for a batch's values. */
+static int64_t blocks_beside(int64_t registers) {
+  return registers <= 18 ? 5 : registers <= 36 ? 3 : registers <= 72 ? 2 : 1;
+}
+
+int64_t cb_tiles_ns(struct cb_tile_size size, int64_t tile_rows, int64_t tiles, int64_t value_bytes, int64_t bytes,
+                    const struct cb_target *target) {
+  enum { FEW_THREADS = 512, VALUES = 27, VALUES_OF_FEW = 36, MOST_VALUES = 64, LOAD_BYTES = 16 };
+  enum { START_NS = 400, ROUND_NS = 250, BATCH_NS = 190, LOAD_NS = 7, COLUMN_NS = 5, SHORTER_PERCENT = 80 };
+  enum { SUMS_PS = 940 /* of a byte of a tile's values */, OVERHANG_PERCENT = 16 };
+  const int64_t area = cb_tile_area(size), lanes = cb_tile_row_lanes(tile_rows, tiles, target);
+  const int64_t steps = cb_larger(1, cb_divide_up(tiles, tile_rows * lanes)), threads = tile_rows * lanes;
+  const int few = threads <= FEW_THREADS * (int64_t)target->multiprocessors;
+  const int64_t most = cb_smaller(cb_smaller(BATCH, MOST_VALUES / area), steps);
+  const int64_t batch = cb_larger(1, cb_smaller((few ? VALUES_OF_FEW : VALUES) / area, most));
+  const int64_t room = blocks_beside(batch * area * value_bytes / 4) * target->multiprocessors;
+  const int64_t blocks = cb_divide_up(threads, WARP_BLOCK);
+  const int64_t rounds = cb_larger(1, cb_divide_up(blocks * 100 - room * OVERHANG_PERCENT, room * 100));
+  const int64_t vector = value_bytes ? cb_smaller(LOAD_BYTES / value_bytes, area) : area;
+  const int64_t step_ns = LOAD_NS * (area / vector + area % vector) + COLUMN_NS * size.cols;
+  const int64_t round_ns =
+      ROUND_NS + SUMS_PS * area * value_bytes / 1000 + BATCH_NS * cb_divide_up(steps, batch) + steps * step_ns;
+  return together_ns(START_NS + rounds * round_ns, bytes_ns(bytes, target), SHORTER_PERCENT);
+}
