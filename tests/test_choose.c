@@ -691,6 +691,15 @@ static void plain_matrices_get_what_they_are_made_for(void **state) {
   }
 }
 
+/* Putting millions of rows in order takes the host long: a search for what is ready passes over what does that. */
+static void many_rows_that_differ_have_a_long_order(void **state) {
+  (void)state;
+  const char *gpu = "NVIDIA H200";
+  assert_true(choice_of("long_row,rows=2100000,cols=2100000,per_row=1,long_rows=1,long_length=600", gpu).has_long_order);
+  assert_false(choice_of("long_row,rows=2100000,cols=2100000,per_row=1,long_rows=1,long_length=500", gpu).has_long_order);
+  assert_false(choice_of("long_row,rows=3000,cols=3000,per_row=1,long_rows=1,long_length=600", gpu).has_long_order);
+}
+
 /* As measured by graphs; whoever asks for programs gets what keeps the order of rows, if that loses little. */
 static void trained_choices_are_those_of_graphs(void **state) {
   static const char *const cases[][3] = {{"stencil7,n=12", "sell", "dia"},
@@ -810,6 +819,7 @@ int main(void) {
       cmocka_unit_test(a_tie_is_within_half_a_percent),
       cmocka_unit_test(recipes_are_those_of_the_search),
       cmocka_unit_test(plain_matrices_get_what_they_are_made_for),
+      cmocka_unit_test(many_rows_that_differ_have_a_long_order),
       cmocka_unit_test(trained_choices_are_those_of_graphs),
       cmocka_unit_test(one_recipe_is_planned),
       cmocka_unit_test(every_matrix_gets_a_plan),

@@ -162,7 +162,7 @@ static void solvers_may_have_another_recipe(void **state) {
                {stairs, "recipe=auto search=profile program-loss=2000", "(spmv (blocks"},
                {stairs, "recipe=auto search=hopeful program-loss=2000", "(spmv (blocks"},
                {stairs, "recipe=auto search=profile one-meeting=on program-loss=1", "(items 7) (padded yes) (empty"},
-               {stairs, "recipe=auto search=hopeful one-meeting=on program-loss=2000", "(items 7) (padded yes) (empty"},
+               {stairs, "recipe=auto search=hopeful one-meeting=on program-loss=2000", "(spmv (blocks"},
                {uneven, "recipe=auto search=profile program-loss=1500", "(sorted yes)"},
                {uneven, "recipe=auto search=profile one-meeting=on program-loss=1", "(sorted yes)"},
                {uneven, "recipe=auto search=profile one-meeting=on program-loss=1500", "(merge (tiles 105) (items 3)"},

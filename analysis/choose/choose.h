@@ -12,6 +12,7 @@
 struct cb_choice {
   int count;
   int is_trained; /* the GPU has a table; else the model alone predicts */
+  int has_long_order; /* rows are many and differ: putting them in order takes the host long */
   struct cb_choice_rank {
     const char *recipe;
     int64_t ns;          /* 0 behind the first `count` */

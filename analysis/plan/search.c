@@ -259,11 +259,12 @@ static int may_suit(const struct cb_choice *choice, int at, const struct cb_csr 
 /* Which ranks may be taken. */
 enum fitness { ANY, PACKED, READY };
 
-static int is_fit(const struct cb_choice_rank *rank, enum fitness fitness) {
+static int is_fit(const struct cb_choice *choice, const struct cb_choice_rank *rank, enum fitness fitness) {
   const struct cb_recipe *recipe;
   if (fitness == ANY) return 1;
   if (cb_recipe_find(&recipe, rank->recipe, NULL)) return 0;
-  return fitness == READY ? recipe->is_ready : recipe->is_packed;
+  if (fitness != READY) return recipe->is_packed;
+  return recipe->is_ready && !(choice->has_long_order && recipe->orders_rows);
 }
 
 static enum cb_status try_rank(struct cb_plan **plan, struct cb_assignment **assignment, struct ranked *ranked, int at,
@@ -292,7 +293,7 @@ static enum cb_status try_ranks(struct cb_plan **plan, struct cb_assignment **as
   for (int i = 0; i < ranked->choice.count && !s && !*plan; i++) {
     const struct cb_choice_rank *rank = &ranked->choice.ranks[i];
     if (fitness != ANY && ranked->passed && rank->ns - ranked->passed->ns > loss) break;
-    if (is_fit(rank, fitness)) {
+    if (is_fit(&ranked->choice, rank, fitness)) {
       s = try_rank(plan, assignment, ranked, i, csr, target, options, diag);
       continue;
     }

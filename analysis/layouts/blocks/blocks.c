@@ -832,6 +832,7 @@ static enum cb_status predict(struct cb_region_builder *builder, const struct st
   const int64_t batch = choose_batch(state, builder);
   const int64_t chain = is_whole(state) ? cb_divide_up(state->longest, state->shares) : state->longest; /* blocks */
   builder->region.cost.chain_ns = cb_divide_up(chain, batch) * CB_COST_BATCH_NS;
+  builder->region.cost.tail_ns = CB_COST_BLOCKS_SUMS_NS;
   builder->region.cost.stream_percent = CB_COST_BLOCKS_PERCENT;
   if (is_read_once(state)) {
     cb_outer_predict(builder);

@@ -45,16 +45,21 @@ static int leaves_room(struct cb_tile_size size, const struct cb_region_builder 
          size.rows * (int64_t)cb_type_size(builder->sum_type) <= MOST_SUMS;
 }
 
-/* What the size is chosen by: of one vector its time, of several its bytes. */
+/* Whether the size is chosen by time. Several vectors share what is stored, half of a symmetric matrix needs blocks with
+ * an image, and of a part all tiles are full by the size that it was split by: there it is that of fewest bytes. */
+static int goes_by_time(const struct cb_region_builder *builder) {
+  return builder->options->vectors == 1 && !builder->may_be_joined && !cb_promises_symmetry(builder->options);
+}
+
 static int64_t size_price(const struct cb_csr *csr, struct cb_tile_size size, int64_t blocks,
                           const struct cb_region_builder *builder) {
   const int64_t bytes = stored_bytes(csr, size, blocks, builder->value_bytes);
-  if (builder->options->vectors > 1) return bytes;
+  if (!goes_by_time(builder)) return bytes;
   return cb_tiles_ns(size, cb_tile_rows(csr, size), blocks, builder->value_bytes, bytes, builder->target);
 }
 
 int cb_blocks_best_size(const struct cb_csr *csr, const struct cb_region_builder *builder) {
-  const int asked = (int)builder->settings[BLOCKS_SIZE] - 1, several = builder->options->vectors > 1;
+  const int asked = (int)builder->settings[BLOCKS_SIZE] - 1, by_time = goes_by_time(builder);
   int64_t blocks[1 + CB_TILE_SIZES] = {0}, least = INT64_MAX; /* the first: within no other */
   int best = -1;
   for (int i = 0; i < CB_TILE_SIZES; i++) {
@@ -64,7 +69,7 @@ int cb_blocks_best_size(const struct cb_csr *csr, const struct cb_region_builder
     blocks[1 + i] = blocks_if_full(csr, size, builder->settings[BLOCKS_FILL]);
     const int whole = cb_blocks_may_be_whole(size, builder);
     if (blocks[1 + i] < 0) continue;
-    if (asked < 0 && several && !whole && !cb_tiles_are_enough(size, blocks[1 + i], builder->target)) continue;
+    if (asked < 0 && !by_time && !whole && !cb_tiles_are_enough(size, blocks[1 + i], builder->target)) continue;
     const int64_t price = size_price(csr, size, blocks[1 + i], builder);
     if (price >= least && !whole) continue;
     least = price;

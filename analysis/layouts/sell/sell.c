@@ -381,6 +381,17 @@ static int try_sorted(struct state *state, const int64_t *settings, const struct
   return end_trial(state, &trial, force || slices_ns(&trial, target) < slices_ns(state, target));
 }
 
+/* Whether rows with the same lanes could take less by length than what the state is, were no slot empty: the longest of
+ * `longest` steps stays what it is. Of R-MAT 22 that saves sorting 4 million rows three times. */
+static int may_be_sorted(const struct state *state, int64_t longest, const struct cb_target *target) {
+  const struct cb_slices_work work = {.mean = 1,
+                                      .longest = cb_divide_up(longest, MOST_BATCH),
+                                      .bytes = state->csr->nnz * state->slot_bytes,
+                                      .nonzeros = state->csr->nnz,
+                                      .sorted = 1};
+  return cb_slices_ns(&work, target) < slices_ns(state, target);
+}
+
 /* ---- cut rows: adds the order of rows and segments */
 
 /* Number of segments of all rows before, by row that is cut, and which row each is of. */
@@ -536,10 +547,13 @@ static int cut_slices(struct state *state, const struct cb_region_builder *build
   count_steps(state);
   const int even = !settings[SELL_LANES] && is_even(state, builder->target);
   if (even) good = choose_even_lanes(state, builder);
-  const int sorts = sort == CB_ON || (sort == CB_AUTO && state->equal < 0 && !even);
+  const int sorts = sort == CB_AUTO && state->equal < 0 && !even && vary != CB_ON;
   const int varies = vary == CB_ON || (vary == CB_AUTO && !settings[SELL_LANES] && !even);
-  if (good && sorts) good = try_sorted(state, settings, builder->target, 0, sort == CB_ON);
+  const int64_t longest = state->longest;
+  if (good && sort == CB_ON) good = try_sorted(state, settings, builder->target, 0, 1);
   if (good && varies) good = try_sorted(state, settings, builder->target, 1, vary == CB_ON);
+  if (good && sorts && may_be_sorted(state, longest, builder->target))
+    good = try_sorted(state, settings, builder->target, 0, 0);
   if (good) good = try_cut(state, builder, settings);
   return good && !state->arena.failed;
 }
