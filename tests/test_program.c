@@ -173,7 +173,7 @@ static void solvers_may_have_another_recipe(void **state) {
                {long_rows, "recipe=auto search=hopeful one-meeting=on program-loss=5000", "(long 2)"},
                {wide, "recipe=auto search=profile", "(spmv (sell"},
                {wide, "recipe=auto search=profile program-loss=1", "(spmv (sell"},
-               {wide, "recipe=auto search=profile program-loss=600", "(spmv (merge (tiles 639) (items 5)"},
+               {wide, "recipe=auto search=profile program-loss=1000", "(spmv (merge (tiles 639) (items 5)"},
                {small, "recipe=auto search=profile program-loss=600", "(spmv (sell"},
                {small, "recipe=auto search=hopeful", "(spmv (sell"},
                {small, "recipe=auto search=hopeful program-loss=2000", "(spmv (sell"}};
