@@ -44,10 +44,10 @@ static void what_fits_stays(void **state) {
   static const struct {
     const char *matrix, *settings;
     int shares;
-  } cases[] = {{"fe3,n=9", "recipe=blocks", 1},
+  } cases[] = {{"fe3,n=9", "recipe=blocks block-size=3x3", 1},
                {"stencil27,n=24", "recipe=dia", 1},
                {"random,rows=9000,cols=60,per_row=12", "recipe=hot hot-columns=60", 1},
-               {"fe3,n=9", "recipe=blocks type=f32", 1},
+               {"fe3,n=9", "recipe=blocks block-size=3x3 type=f32", 1},
                {"stencil7,n=30", "recipe=dia", 0}, /* vectors are large */
                {"rmat,scale=12,edge_factor=60", "recipe=hot hot-columns=64", 1}};
   (void)state;
@@ -75,13 +75,14 @@ static void indices_stay_anyhow(void **state) {
 
 /* Four tenths of L2, in sixteenths of what is read once. */
 static void a_share_is_a_part_of_l2(void **state) {
+  static const char blocks[] = "recipe=blocks block-size=3x3";
   int64_t vectors;
-  const int64_t stored = stored_bytes("fe3,n=12", "recipe=blocks", &vectors);
+  const int64_t stored = stored_bytes("fe3,n=12", blocks, &vectors);
   (void)state;
   assert_true(vectors < stored / 8);
-  assert_in_range(stream_of("fe3,n=12", "recipe=blocks", stored), CB_STREAM_SHARES + 6 * CB_STREAM_SIXTEENTH,
+  assert_in_range(stream_of("fe3,n=12", blocks, stored), CB_STREAM_SHARES + 6 * CB_STREAM_SIXTEENTH,
                   CB_STREAM_SHARES + 7 * CB_STREAM_SIXTEENTH);
-  assert_in_range(stream_of("fe3,n=12", "recipe=blocks", stored / 2), CB_STREAM_SHARES + 3 * CB_STREAM_SIXTEENTH,
+  assert_in_range(stream_of("fe3,n=12", blocks, stored / 2), CB_STREAM_SHARES + 3 * CB_STREAM_SIXTEENTH,
                   CB_STREAM_SHARES + 4 * CB_STREAM_SIXTEENTH);
 }
 
@@ -90,7 +91,8 @@ static void a_share_is_a_part_of_l2(void **state) {
 static void indices_stay_first(void **state) {
   static const char hot[] = "recipe=hot hot-columns=64", matrix[] = "rmat,scale=12,edge_factor=60";
   int64_t vectors;
-  const int64_t none = stored_bytes("fe3,n=12", "recipe=blocks", &vectors), stored = stored_bytes(matrix, hot, &vectors);
+  const int64_t none = stored_bytes("fe3,n=12", "recipe=blocks block-size=3x3", &vectors),
+                stored = stored_bytes(matrix, hot, &vectors);
   (void)state;
   for (int64_t l2 = stored / 2 + 4096; l2 < stored; l2 += stored / 16) {
     struct kernel kernel = {0};
@@ -158,7 +160,7 @@ static void texts_read_so(void **state) {
   struct cb_nvrtc *nvrtc = open_nvrtc();
   char *family = NULL;
   int64_t vectors;
-  const int64_t stored = stored_bytes("fe3,n=9", "recipe=blocks", &vectors);
+  const int64_t stored = stored_bytes("fe3,n=9", "recipe=blocks block-size=3x3", &vectors);
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     char settings[80];
@@ -167,7 +169,7 @@ static void texts_read_so(void **state) {
     struct cb_diag diag = {0};
     int32_t sizes[CB_FAMILY_SIZES];
     const struct cb_nvrtc_options options = {.arch = "sm_90", .ptx = 1};
-    snprintf(settings, sizeof settings, "recipe=blocks %s", cases[i].words);
+    snprintf(settings, sizeof settings, "recipe=blocks block-size=3x3 %s", cases[i].words);
     struct kernel kernel = {0};
     make_with_l2(&kernel, "fe3,n=9", settings, stored);
     assert_non_null(strstr(kernel.source.text + kernel.source.body, cases[i].has));

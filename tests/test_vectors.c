@@ -93,7 +93,7 @@ static void test_tiles(void **state) {
     if (cases[i].whole) assert_share(&product, CB_VECTORS_STRIDED, cases[i].each, cases[i].parts, CB_SHARING_TILES);
     product_release(&product);
   }
-  struct product one = product_of(matrix, "recipe=blocks"),
+  struct product one = product_of(matrix, "recipe=blocks block-size=8x8"),
                  part = several("block,blocks_r=40,r=8,c=8,per_row=3,scattered=4", "recipe=tiles");
   assert_non_null(strstr(one.plan->line, "(size 8 8)"));
   assert_true(part.plan->regions_count > 1);

@@ -174,7 +174,7 @@ def summary(losses):
 def left_out(all_samples, folds=None, by_matrix=False):
     """Choices for each sample by trees that know nothing of its family: {(matrix, kind): recipe}. `folds`: as many groups
     of families at a time; None: each family alone, but files in ten groups. `by_matrix`: other matrices of its family
-    may be known, but none of its profile: numbers of values differ by their seeds alone."""
+    may be known, but none of its profile, as matrices of some shapes differ in nothing but their values."""
     def key(sample):
         return sample.alike if by_matrix else sample.family
     families = sorted({key(s) for s in all_samples})
