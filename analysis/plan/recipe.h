@@ -67,8 +67,8 @@ struct cb_recipe {
                                * families of kernels: set-up waits for no compiler, and values stay where they are */
   int is_ready;               /* it is, and nothing of set-up takes long: no pass over all rows and columns on the
                                * host */
-  int orders_rows;            /* rows that differ are put in order on the host: of many that takes long, and the recipe is
-                               * not ready */
+  int orders_rows;            /* rows that differ are put in order on the host: of many that takes long, and the recipe
+                               * is not ready */
   int takes_vectors;          /* several vectors at once take one pass over what its layouts store, and were measured: a
                                * choice by profile goes by that, which has no plan to ask */
   int suits_programs;         /* one launch in which each row is committed once, by a thread that is known: vectors of a
