@@ -45,8 +45,8 @@ static int leaves_room(struct cb_tile_size size, const struct cb_region_builder 
          size.rows * (int64_t)cb_type_size(builder->sum_type) <= MOST_SUMS;
 }
 
-/* Whether the size is chosen by time. Several vectors share what is stored, half of a symmetric matrix needs blocks that
- * have an image, and of a part all tiles are full by the size that it was split by: there fewest bytes decide. */
+/* Whether the size is chosen by time. Several vectors share what is stored, half of a symmetric matrix needs blocks
+ * with an image, and of a part all tiles are full by the size that it was split by: there fewest bytes decide. */
 static int goes_by_time(const struct cb_region_builder *builder) {
   return builder->options->vectors == 1 && !builder->may_be_joined && !cb_promises_symmetry(builder->options);
 }
