@@ -58,7 +58,7 @@ class Compare(Case):
         self.assertEqual(document["text"], {"removed": 0, "added": 0, "is_cut": False, "unified": ""})
 
     def test_plan_first(self):
-        a, b = self.kernel("a.cu", SPEC, "--recipe=sell"), self.kernel("b.cu", SPEC, "--recipe=blocks")
+        a, b = self.kernel("a.cu", SPEC, "--recipe=sell"), self.kernel("b.cu", SPEC, "--recipe=blocks", "--block-size=3x3")
         text = self.check(1, "differ: ", "diff", a, b)
         places = [text.index(word) for word in ("kernel\n", "plan\n  spmv\n    sell\n", "constants\n", "arrays\n  sell0\n",
                                                 "bytes\n", f"--- {a}\n+++ {b}\n@@ -1,")]
