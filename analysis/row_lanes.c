@@ -4,7 +4,7 @@
 
 #include "base/integers.h"
 
-enum { LANES = 32, WARP_BLOCK = 256 /* threads of a thread block */, THREADS = 1536 /* of a multiprocessor */ };
+enum { LANES = 32, BLOCK = 256 /* threads of a thread block */, THREADS = 1536 /* of a multiprocessor */ };
 enum { BATCH = 8 /* steps */ };
 
 int cb_row_lanes(int64_t rows, int64_t nonzeros, const struct cb_target *target) {
@@ -15,10 +15,21 @@ int cb_row_lanes(int64_t rows, int64_t nonzeros, const struct cb_target *target)
   return lanes;
 }
 
+/* So much of `bytes` as what is stored lies beyond the first half of L2: none up to there, all where L2 is full. */
+static int64_t beyond_half(int64_t bytes, int64_t stored, const struct cb_target *target) {
+  const int64_t half = target->l2_bytes / 2;
+  return cb_proportion(bytes, cb_larger(0, cb_smaller(stored, 2 * half) - half), half);
+}
+
 /* L2 brings the first half of what it has room for at one and a half times the rate of memory. */
 static int64_t bytes_ns(int64_t bytes, const struct cb_target *target) {
-  const int64_t half = target->l2_bytes / 2, beyond = cb_larger(0, cb_smaller(bytes, 2 * half) - half);
-  return (bytes * 2 + cb_proportion(bytes, beyond, half)) / target->read_gb_per_s / 3;
+  return (bytes * 2 + beyond_half(bytes, bytes, target)) / target->read_gb_per_s / 3;
+}
+
+/* Of thread blocks, of which the GPU has room for so many: an overhang of a sixth finds room among the others. */
+static int64_t rounds_of(int64_t blocks, int64_t room) {
+  enum { OVERHANG_PERCENT = 16 };
+  return cb_larger(1, cb_divide_up(blocks * 100 - room * OVERHANG_PERCENT, room * 100));
 }
 
 /* Of waits and bytes, which overlap, so much of the shorter. */
@@ -58,12 +69,9 @@ int cb_even_rows_most_lanes(int64_t rows, int64_t nonzeros, int64_t slot_bytes, 
 int64_t cb_even_rows_ns(int64_t bytes, int64_t blocks, int64_t room, int64_t batches, int64_t lanes,
                         const struct cb_target *target) {
   enum { ROUND_NS = 600, BATCH_NS = 900, FEW_LANES_PERCENT = 64, SHORTER_PERCENT = 20 };
-  enum { OVERHANG_PERCENT = 16 /* of a round, that finds room among the others */ };
-  const int64_t all = room * target->multiprocessors, half = target->l2_bytes / 2;
-  const int64_t rounds = cb_larger(1, cb_divide_up(blocks * 100 - all * OVERHANG_PERCENT, all * 100));
+  const int64_t rounds = rounds_of(blocks, room * target->multiprocessors);
   const int64_t waits = rounds * (ROUND_NS + BATCH_NS * batches);
-  const int64_t beyond = cb_larger(0, cb_smaller(bytes, 2 * half) - half);
-  const int64_t more = cb_proportion(bytes * FEW_LANES_PERCENT / 100, beyond, half) / lanes;
+  const int64_t more = beyond_half(bytes * FEW_LANES_PERCENT / 100, bytes, target) / lanes;
   return together_ns(waits, (bytes + more) / target->read_gb_per_s, SHORTER_PERCENT);
 }
 
@@ -86,15 +94,14 @@ int64_t cb_tiles_ns(struct cb_tile_size size, int64_t tile_rows, int64_t tiles, 
                     const struct cb_target *target) {
   enum { FEW_THREADS = 512, VALUES = 27, VALUES_OF_FEW = 36, MOST_VALUES = 64, LOAD_BYTES = 16 };
   enum { START_NS = 400, ROUND_NS = 250, BATCH_NS = 190, LOAD_NS = 7, COLUMN_NS = 5, SHORTER_PERCENT = 80 };
-  enum { SUMS_PS = 940 /* of a byte of a tile's values */, OVERHANG_PERCENT = 16 };
+  enum { SUMS_PS = 940 /* of a byte of a tile's values */ };
   const int64_t area = cb_tile_area(size), lanes = cb_tile_row_lanes(tile_rows, tiles, target);
   const int64_t steps = cb_larger(1, cb_divide_up(tiles, tile_rows * lanes)), threads = tile_rows * lanes;
   const int few = threads <= FEW_THREADS * (int64_t)target->multiprocessors;
   const int64_t most = cb_smaller(cb_smaller(BATCH, MOST_VALUES / area), steps);
   const int64_t batch = cb_larger(1, cb_smaller((few ? VALUES_OF_FEW : VALUES) / area, most));
   const int64_t room = blocks_beside(batch * area * value_bytes / 4) * target->multiprocessors;
-  const int64_t blocks = cb_divide_up(threads, WARP_BLOCK);
-  const int64_t rounds = cb_larger(1, cb_divide_up(blocks * 100 - room * OVERHANG_PERCENT, room * 100));
+  const int64_t rounds = rounds_of(cb_divide_up(threads, BLOCK), room);
   const int64_t vector = value_bytes ? cb_smaller(LOAD_BYTES / value_bytes, area) : area;
   const int64_t step_ns = LOAD_NS * (area / vector + area % vector) + COLUMN_NS * size.cols;
   const int64_t round_ns =

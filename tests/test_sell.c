@@ -6,8 +6,8 @@
 
 #include "analysis/cost_figures.h"
 #include "analysis/row_lanes.h"
-#include "base/integers.h"
 #include "base/hash.h"
+#include "base/integers.h"
 
 #include <math.h>
 
@@ -829,7 +829,7 @@ int main(void) {
       cmocka_unit_test(a_batch_of_uneven_slices_is_their_mean),
       cmocka_unit_test(rows_are_sorted_where_that_pays),
       cmocka_unit_test(order_is_by_length_within_windows),
-    cmocka_unit_test(windows_grow_until_slots_are_full),
+      cmocka_unit_test(windows_grow_until_slots_are_full),
       cmocka_unit_test(varied_lanes_follow_the_longest_row),
       cmocka_unit_test(rows_longer_than_a_segment_are_cut),
       cmocka_unit_test(rows_little_longer_are_whole_for_several_vectors),

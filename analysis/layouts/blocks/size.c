@@ -51,10 +51,10 @@ static int goes_by_time(const struct cb_region_builder *builder) {
   return builder->options->vectors == 1 && !builder->may_be_joined && !cb_promises_symmetry(builder->options);
 }
 
-static int64_t size_price(const struct cb_csr *csr, struct cb_tile_size size, int64_t blocks,
+static int64_t size_price(const struct cb_csr *csr, struct cb_tile_size size, int64_t blocks, int by_time,
                           const struct cb_region_builder *builder) {
   const int64_t bytes = stored_bytes(csr, size, blocks, builder->value_bytes);
-  if (!goes_by_time(builder)) return bytes;
+  if (!by_time) return bytes;
   return cb_tiles_ns(size, cb_tile_rows(csr, size), blocks, builder->value_bytes, bytes, builder->target);
 }
 
@@ -70,7 +70,7 @@ int cb_blocks_best_size(const struct cb_csr *csr, const struct cb_region_builder
     const int whole = cb_blocks_may_be_whole(size, builder);
     if (blocks[1 + i] < 0) continue;
     if (asked < 0 && !by_time && !whole && !cb_tiles_are_enough(size, blocks[1 + i], builder->target)) continue;
-    const int64_t price = size_price(csr, size, blocks[1 + i], builder);
+    const int64_t price = size_price(csr, size, blocks[1 + i], by_time, builder);
     if (price >= least && !whole) continue;
     least = price;
     best = i;

@@ -17,8 +17,9 @@ int64_t cb_blocks_presence_bytes(struct cb_tile_size size);
 /* Whether blocks of this size are whole ones, which tensor cores multiply. */
 int cb_blocks_may_be_whole(struct cb_tile_size size, const struct cb_region_builder *builder);
 
-/* The size of least time (several vectors: fewest bytes) among those that are full enough, or that of whole blocks, or
- * that within it which leaves room, or the one that is asked for if it is full enough; -1: none. */
+/* The size of least time among those that are full enough (of several vectors, of a part and of half of a symmetric
+ * matrix that of fewest bytes), or that of whole blocks, or that within it which leaves room, or the one that is asked
+ * for if it is full enough; -1: none. */
 int cb_blocks_best_size(const struct cb_csr *csr, const struct cb_region_builder *builder);
 
 /* CB_ERR_UNSUPPORTED, as there is none. */

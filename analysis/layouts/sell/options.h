@@ -9,7 +9,7 @@
 enum {
   SELL_LANES,
   SELL_VECTOR,
-  SELL_SORT, /* auto: when it saves a tenth */
+  SELL_SORT, /* auto: where that is predicted to be faster */
   SELL_WINDOW, /* auto: the smallest that leaves few slots empty */
   SELL_VARY, /* auto: for skewed matrices */
   SELL_CUT,  /* auto: for several vectors of large scattered matrices */
