@@ -77,30 +77,36 @@ int64_t cb_even_rows_ns(int64_t bytes, int64_t blocks, int64_t room, int64_t bat
 
 /* ---- tiles */
 
-int cb_tile_row_lanes(int64_t tile_rows, int64_t tiles, const struct cb_target *target) {
-  enum { THREADS_THERE = 512, LEAST = 4, LONG = 64 };
-  const int64_t mean = tiles / cb_larger(1, tile_rows), all = THREADS_THERE * (int64_t)target->multiprocessors;
+int cb_tile_row_lanes(int64_t tile_rows, int64_t tiles, int64_t threads) {
+  enum { LEAST = 4, LONG = 64 };
+  const int64_t mean = tiles / cb_larger(1, tile_rows);
   int lanes = 1;
-  while (lanes < LANES && (tile_rows * lanes < all || mean >= LONG * lanes) && mean >= LEAST * lanes) lanes *= 2;
+  while (lanes < LANES && (tile_rows * lanes < threads || mean >= LONG * lanes) && mean >= LEAST * lanes) lanes *= 2;
   return lanes;
 }
 
-/* Thread blocks for which a multiprocessor has registers, of which a lane needs so many for a batch's values. */
-static int64_t blocks_beside(int64_t registers) {
-  return registers <= 18 ? 5 : registers <= 36 ? 3 : registers <= 72 ? 2 : 1;
+int64_t cb_tile_batch(struct cb_tile_size size, int64_t values, int64_t steps) {
+  enum { MOST_VALUES = 64 /* more have no registers */ };
+  const int64_t area = cb_tile_area(size), most = cb_smaller(cb_smaller(BATCH, MOST_VALUES / area), steps);
+  return cb_larger(1, cb_smaller(values / area, most));
+}
+
+int cb_tile_blocks_held(int64_t registers, int some_absent) {
+  if (registers <= 18) return some_absent ? 4 : 5;
+  if (registers <= 36) return some_absent ? 2 : 3;
+  return registers <= 72 ? 2 : 1;
 }
 
 int64_t cb_tiles_ns(struct cb_tile_size size, int64_t tile_rows, int64_t tiles, int64_t value_bytes, int64_t bytes,
                     const struct cb_target *target) {
-  enum { FEW_THREADS = 512, VALUES = 27, VALUES_OF_FEW = 36, MOST_VALUES = 64, LOAD_BYTES = 16 };
+  enum { LOAD_BYTES = 16 };
   enum { START_NS = 400, ROUND_NS = 250, BATCH_NS = 190, LOAD_NS = 7, COLUMN_NS = 5, SHORTER_PERCENT = 80 };
   enum { SUMS_PS = 940 /* of a byte of a tile's values */ };
-  const int64_t area = cb_tile_area(size), lanes = cb_tile_row_lanes(tile_rows, tiles, target);
-  const int64_t steps = cb_larger(1, cb_divide_up(tiles, tile_rows * lanes)), threads = tile_rows * lanes;
-  const int few = threads <= FEW_THREADS * (int64_t)target->multiprocessors;
-  const int64_t most = cb_smaller(cb_smaller(BATCH, MOST_VALUES / area), steps);
-  const int64_t batch = cb_larger(1, cb_smaller((few ? VALUES_OF_FEW : VALUES) / area, most));
-  const int64_t room = blocks_beside(batch * area * value_bytes / 4) * target->multiprocessors;
+  const int64_t few = CB_TILE_THREADS * (int64_t)target->multiprocessors;
+  const int64_t area = cb_tile_area(size), threads = tile_rows * cb_tile_row_lanes(tile_rows, tiles, few);
+  const int64_t steps = cb_larger(1, cb_divide_up(tiles, threads));
+  const int64_t batch = cb_tile_batch(size, threads <= few ? CB_TILE_VALUES_OF_FEW : CB_TILE_VALUES, steps);
+  const int64_t room = cb_tile_blocks_held(batch * area * value_bytes / 4, 0) * (int64_t)target->multiprocessors;
   const int64_t rounds = rounds_of(cb_divide_up(threads, BLOCK), room);
   const int64_t vector = value_bytes ? cb_smaller(LOAD_BYTES / value_bytes, area) : area;
   const int64_t step_ns = LOAD_NS * (area / vector + area % vector) + COLUMN_NS * size.cols;

@@ -53,9 +53,19 @@ int64_t cb_even_rows_ns(int64_t bytes, int64_t blocks, int64_t room, int64_t bat
 
 /* ---- tiles */
 
-/* Lanes for a row of tiles: as many as give each multiprocessor 512 threads, but four tiles for each; more for long
- * rows. */
-int cb_tile_row_lanes(int64_t tile_rows, int64_t tiles, const struct cb_target *target);
+enum { CB_TILE_THREADS = 512 /* of a multiprocessor: of fewer each may have more registers */ };
+
+/* Lanes for a row of tiles: as many as it takes for so many threads, but four tiles for each; more for long rows. */
+int cb_tile_row_lanes(int64_t tile_rows, int64_t tiles, int64_t threads);
+
+/* Tiles whose loads a lane of so many steps has in flight together. `values`: entries of tiles that its registers shall
+ * hold; of finite elements with three unknowns in a node three tiles take 243 us where one takes 250. */
+enum { CB_TILE_VALUES = 27, CB_TILE_VALUES_OF_FEW = 36 /* by few threads */ };
+int64_t cb_tile_batch(struct cb_tile_size size, int64_t values, int64_t steps);
+
+/* Thread blocks of 256 threads for which a multiprocessor has registers, of which a lane needs so many for a batch's
+ * values, and more where entries may be absent. */
+int cb_tile_blocks_held(int64_t registers, int some_absent);
 
 /* What a matrix of so many tiles takes: rounds of thread blocks, which wait for a tile's sums, for each batch, and for
  * each load of a lane; and bytes, as above. A tile of many entries leaves room for few thread blocks and few tiles of a

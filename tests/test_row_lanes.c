@@ -13,10 +13,26 @@ static void lanes_give_threads_to_all(void **state) {
   assert_int_equal(cb_row_lanes(1000, 3000, &target), 1);      /* two nonzeros for each lane, at least */
   assert_int_equal(cb_row_lanes(200000, 60000000, &target), 4); /* 300 in a row would walk far apart */
   assert_int_equal(cb_row_lanes(0, 0, &target), 1);
-  assert_int_equal(cb_tile_row_lanes(1000, 8000, &target), 4);
-  assert_int_equal(cb_tile_row_lanes(100000, 400000, &target), 1);
-  assert_int_equal(cb_tile_row_lanes(100000, 12800000, &target), 4); /* 128 in a row */
-  assert_int_equal(cb_tile_row_lanes(0, 0, &target), 1);
+  assert_int_equal(cb_tile_row_lanes(1000, 8000, 51200), 4);
+  assert_int_equal(cb_tile_row_lanes(100000, 400000, 51200), 1);
+  assert_int_equal(cb_tile_row_lanes(100000, 12800000, 51200), 4); /* 128 in a row */
+  assert_int_equal(cb_tile_row_lanes(0, 0, 51200), 1);
+}
+
+static void registers_bound_batches_and_thread_blocks(void **state) {
+  (void)state;
+  const struct cb_tile_size three = {3, 3, {0}}, narrow = {1, 2, {0}}, eight = {8, 8, {0}};
+  assert_int_equal(cb_tile_batch(three, 27, 9), 3);
+  assert_int_equal(cb_tile_batch(three, 36, 2), 2); /* a lane has no more */
+  assert_int_equal(cb_tile_batch(narrow, 27, 99), 8);
+  assert_int_equal(cb_tile_batch(three, 99, 99), 7); /* 63 values */
+  assert_int_equal(cb_tile_batch(eight, 27, 9), 1);
+  assert_int_equal(cb_tile_blocks_held(18, 0), 5);
+  assert_int_equal(cb_tile_blocks_held(18, 1), 4);
+  assert_int_equal(cb_tile_blocks_held(36, 0), 3);
+  assert_int_equal(cb_tile_blocks_held(36, 1), 2);
+  assert_int_equal(cb_tile_blocks_held(72, 0), 2);
+  assert_int_equal(cb_tile_blocks_held(73, 0), 1);
 }
 
 /* Two rounds of 600 thread blocks; bytes in L2 at 6 TB/s, of which nearly half counts. */
@@ -68,6 +84,7 @@ int main(void) {
       cmocka_unit_test(lanes_give_threads_to_all),
       cmocka_unit_test(slices_wait_and_stream),
       cmocka_unit_test(even_rows_have_lanes_of_their_own),
+      cmocka_unit_test(registers_bound_batches_and_thread_blocks),
       cmocka_unit_test(tiles_wait_for_what_they_load),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

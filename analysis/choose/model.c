@@ -227,7 +227,8 @@ static struct time blocks_time(const struct view *view) {
   const struct tiling best = best_tiling(view);
   if (!best.bytes) return REFUSED;
   const int64_t tile_rows = cb_divide_up(profile->rows, best.size.rows);
-  const int64_t lanes = cb_tile_row_lanes(tile_rows, best.tiles, view->target);
+  const int64_t threads = CB_TILE_THREADS * (int64_t)view->target->multiprocessors;
+  const int64_t lanes = cb_tile_row_lanes(tile_rows, best.tiles, threads);
   const int64_t steps = cb_divide_up(profile->lengths.longest, best.size.cols * lanes);
   return time_of(view,
                  (struct cb_cost){.bytes = best.bytes + profile->rows / 2,

@@ -34,6 +34,7 @@
 #include "analysis/layouts/blocks/size.h"
 #include "analysis/ordering.h"
 #include "analysis/plan/symmetry.h"
+#include "analysis/row_lanes.h"
 #include "analysis/sectors.h"
 #include "analysis/slices.h"
 #include "analysis/stretches.h"
@@ -160,13 +161,11 @@ static int64_t threads_of_row(const struct cb_region_builder *builder) {
   return vectors > 1 ? cb_larger(1, cb_smaller(bytes / CB_PIECE_BYTES, LANES)) : 1;
 }
 
-/* Whether twice as many lanes for each block row give work to a multiprocessor's 512 threads. By several vectors, as
- * long as all threads are there at once: finite elements 20^3 x 8 take 10.4 us by 8 lanes, four rounds of thread
- * blocks, and 7.0 by 2, one round. */
-static int lacks_threads(const struct state *state, const struct cb_region_builder *builder, int lanes) {
-  const int64_t all = 512 * (int64_t)builder->target->multiprocessors, sharing = threads_of_row(builder);
-  const int64_t threads = state->block_rows * lanes;
-  return sharing == 1 || state->block_rows * sharing > all ? threads < all : 2 * threads * sharing <= all;
+/* Threads that the GPU's multiprocessors want. By several vectors no more than are there at once: finite elements
+ * 20^3 x 8 take 10.4 us by 8 lanes, four rounds of thread blocks, and 7.0 by 2, one round. */
+static int64_t wanted_threads(const struct state *state, const struct cb_region_builder *builder) {
+  const int64_t all = CB_TILE_THREADS * (int64_t)builder->target->multiprocessors, sharing = threads_of_row(builder);
+  return sharing == 1 || state->block_rows * sharing > all ? all : all / (2 * sharing) + 1;
 }
 
 /* Whether few slots stay empty where the block rows of all slices are sorted. */
@@ -198,15 +197,9 @@ static void halve_lanes(struct state *state, const struct cb_region_builder *bui
 /* Lanes per block row: as many as it takes to give work to all threads, but two to four blocks for each lane, and more
  * when a lane's chain is long; fewer when too many slots of the last step would stay empty. */
 static void choose_lanes(struct state *state, const struct cb_region_builder *builder) {
-  const int64_t mean = state->blocks / state->block_rows;
-  int lanes = (int)builder->settings[BLOCKS_LANES];
-  set_lanes(state, lanes ? lanes : 1);
-  if (lanes) return;
-  lanes = 1;
-  while (lanes < LANES && (lacks_threads(state, builder, lanes) || mean >= 64 * lanes) && mean >= 4 * lanes)
-    lanes *= 2;
-  set_lanes(state, lanes);
-  halve_lanes(state, builder);
+  const int asked = (int)builder->settings[BLOCKS_LANES];
+  set_lanes(state, asked ? asked : cb_tile_row_lanes(state->block_rows, state->blocks, wanted_threads(state, builder)));
+  if (!asked) halve_lanes(state, builder);
 }
 
 /* Warps that share a block row of whole blocks: as many as give each multiprocessor 32, but four blocks to each. */
@@ -628,19 +621,18 @@ static void build_presence(struct cb_region_builder *builder, const struct state
   cb_region_placeholder(builder, "present_type", types[bytes]);
 }
 
-/* Blocks whose loads are in flight together: 27 values (finite elements of three unknowns per node: three blocks
- * take 243 µs where one takes 250), or more when there are so few threads on a multiprocessor that each may have the
- * registers; 18 of two doubles, and where half is stored (two blocks of three thread blocks take 193 µs, three of two
- * take 205); 36 where each is read once, by two thread blocks (27: 157.8 us, 36: 157.3, by hand). */
+/* Blocks whose loads are in flight together. 18 values of two doubles, and where half is stored (two blocks of three
+ * thread blocks take 193 µs, three of two take 205); 36 where each is read once, by two thread blocks (27: 157.8 us,
+ * 36: 157.3, by hand). */
 static int64_t choose_batch(const struct state *state, const struct cb_region_builder *builder) {
-  enum { WHOLE = 4 };
+  enum { WHOLE = 4, FEWER_VALUES = 18 };
   const int64_t threads = state->slices * LANES / builder->target->multiprocessors;
-  const int few = is_read_once(state) || threads <= 512;
-  const int64_t values = cb_region_is_wide(builder) ? 18 : few ? 36 : is_mirrored(state) ? 18 : 27;
-  const int64_t area = cb_tile_area(state->size), asked = builder->settings[BLOCKS_BATCH];
-  const int64_t most = cb_smaller(cb_smaller(8, 64 / area), state->longest); /* more have no registers */
+  const int few = is_read_once(state) || threads <= CB_TILE_THREADS;
+  const int fewer = cb_region_is_wide(builder) || (!few && is_mirrored(state));
+  const int64_t asked = builder->settings[BLOCKS_BATCH];
+  const int64_t values = fewer ? FEWER_VALUES : few ? CB_TILE_VALUES_OF_FEW : CB_TILE_VALUES;
   if (is_whole(state)) return asked ? asked : WHOLE;
-  return cb_larger(1, cb_smaller(asked ? asked : values / area, most));
+  return cb_tile_batch(state->size, asked ? asked * cb_tile_area(state->size) : values, state->longest);
 }
 
 static void build_whole(struct cb_region_builder *builder, const struct state *state) {
@@ -673,10 +665,9 @@ static int blocks_per_sm(const struct cb_region_builder *builder, const struct s
   const int64_t values = choose_batch(state, builder) * cb_tile_area(state->size);
   const int64_t registers = values * (int64_t)cb_type_size(builder->sum_type) / 4;
   if (is_whole(state)) return cb_region_blocks_for(builder, 4);
+  const int held = cb_tile_blocks_held(registers, state->absent != 0);
   if (is_read_once(state)) return 2;
-  if (registers <= 18) return cb_region_blocks_for(builder, state->absent ? 4 : 5);
-  if (registers <= 36) return state->absent ? 2 : 3;
-  return registers <= 72 ? 2 : 1;
+  return held > 3 ? cb_region_blocks_for(builder, held) : held;
 }
 
 static void build_family(struct cb_region_builder *builder) {
