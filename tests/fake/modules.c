@@ -84,17 +84,14 @@ static int line_of(const char *text, const char *at) {
 static char *compose(const char *names, const char *text) {
   char *unit = NULL, *copy = strdup(names), *rest = NULL;
   const char *const body = behind_prelude(text);
-  static const char prelude[] = {
-#include "fake_prelude_text.h"
-      0};
   static const char trampolines[] = {
 #include "fake_kernel_text.h"
       0};
   if (!copy) abort();
   /* A namespace of its own, as in the library's emulation: the prelude's classes find no functions of the text. */
-  add(&unit, "#define __CUDACC_RTC__\n#line 1 \"prelude.h\"\n%s\nnamespace kernel_text {\nCBGEN_OVERLOADED\n#line %d \"kernel.cu\"\n%s\n}\n"
+  add(&unit, "#include \"" FAKE_PRELUDE "\"\nnamespace kernel_text {\nCBGEN_OVERLOADED\n#line %d \"kernel.cu\"\n%s\n}\n"
       "using namespace kernel_text;\n#line 1 \"kernel.h\"\n%s\n",
-      prelude, line_of(text, body), body, trampolines);
+      line_of(text, body), body, trampolines);
   add(&unit, "extern \"C\" const fake_kernel fake_kernels[] = {\n");
   for (char *name = strtok_r(copy, " ", &rest); name; name = strtok_r(NULL, " ", &rest))
     add(&unit, "FAKE_KERNEL(%s),\n", name);
@@ -158,7 +155,7 @@ static int run_compiler(char *const *words, const char *log) {
   return status == 0;
 }
 
-static const char flags[] = "-std=c++17 -pipe -ffp-contract=off -fno-exceptions -fno-rtti -w -fPIC -shared " FAKE_CXX_FLAGS;
+static const char flags[] = FAKE_CXX_FLAGS;
 
 static const char *own_path(void) {
   Dl_info info;
