@@ -43,8 +43,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   string(APPEND fake_sanitizer " --param asan-instrumentation-with-call-threshold=0")
 endif()
 
-# What all of them begin with is read once for each set of flags, which takes a sixth off the time of each. Its name holds
-# its sum, since what was compiled is kept by the text that includes it. Another compiler reads the text.
+# What all of them begin with is compiled once for each set of flags, which takes a seventh off the time of each. Its name
+# holds its sum, since what was compiled is kept by the text that includes it. Another compiler than GCC reads the text.
 file(READ ${fake_emulator}/prelude.h fake_prelude)
 string(PREPEND fake_prelude "#define __CUDACC_RTC__\n#line 1 \"prelude.h\"\n")
 string(SHA256 fake_sum "${fake_prelude}")

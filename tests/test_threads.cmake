@@ -23,8 +23,8 @@ add_library(fake_cuda_threads MODULE ${fake_sources} ${fake_generated}/emulator.
 set_target_properties(fake_cuda_threads PROPERTIES C_VISIBILITY_PRESET hidden NO_SONAME ON COMPILE_OPTIONS "-w"
                       LINK_OPTIONS "LINKER:--version-script=${CMAKE_CURRENT_SOURCE_DIR}/fake/fake.map;LINKER:-z,nodelete")
 target_include_directories(fake_cuda_threads PRIVATE ${PROJECT_SOURCE_DIR} ${fake_generated})
-target_compile_definitions(fake_cuda_threads PRIVATE _GNU_SOURCE FAKE_CXX="${CMAKE_CXX_COMPILER}" FAKE_CXX_FLAGS="${fake_flags}"
-                           FAKE_PRELUDE="${fake_prelude_path}")
+target_compile_definitions(fake_cuda_threads PRIVATE _GNU_SOURCE FAKE_CXX="${CMAKE_CXX_COMPILER}"
+                           FAKE_CXX_FLAGS="${fake_flags}" FAKE_PRELUDE="${fake_prelude_path}")
 fake_read_prelude(fake_cuda_threads threads "${fake_flags}")
 target_link_libraries(fake_cuda_threads PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
 
