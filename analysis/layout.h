@@ -131,11 +131,13 @@ void cb_region_remote(struct cb_region_builder *builder, const char *name, const
 
 /* Of `count` slots from `first` on, the elements that the visit emits with them: `bits` bits of each (0: all) from bit
  * `shift` on. `least` and `largest` are those of the elements that occur; slots without a nonzero have 0. If these show
- * that the array is neither affine nor baked, the region need not be ready to be visited yet. */
+ * that the array is neither affine nor baked, the region need not be ready to be visited yet; if not, columns that are
+ * not on the host are brought for the visit (cb_walk_columns), unless it needs more of the matrix than these. */
 struct cb_slot_elements {
   int64_t first, count;
   int64_t least, largest;
   int shift, bits;
+  int of_columns; /* the visit reads cb_walk_columns, and nothing else of single nonzeros */
 };
 void cb_region_by_slot(struct cb_region_builder *builder, const char *name, const char *meaning,
                        struct cb_slot_elements elements);

@@ -153,18 +153,30 @@ static void store_zeros(struct cb_array *array) {
   array->storage = CB_AFFINE;
 }
 
-/* Visits for this array alone. */
-static void choose_storage_by_visit(struct cb_region_builder *builder, struct cb_field field) {
+/* Visits for this array alone. `columns`: as in struct cb_walk. */
+static void choose_storage_by_visit(struct cb_region_builder *builder, struct cb_field field, const int32_t *columns) {
   const struct cb_layout *layout = cb_layout_find(builder->region.layout);
   uint32_t *list = cb_calloc((size_t)field.count, sizeof *list);
   const struct cb_contents contents = {.elements = list, .size = sizeof *list};
   field.type = CB_U32;
   field.elements = (unsigned char *)list;
-  const struct cb_walk walk = {.part = &builder->work.part, .fields = 1, .field = {field}, .region = &builder->region};
+  const struct cb_walk walk = {
+      .part = &builder->work.part, .fields = 1, .field = {field}, .region = &builder->region, .columns = columns};
   if (list && cb_walk_run(&walk, layout->visit, builder->work.state, builder->work.units))
     choose_storage(builder, &contents, 1);
   else builder->failed = 1;
   cb_free(list);
+}
+
+/* Few slots, of columns far apart: as many as a matrix has that has more columns than nonzeros. */
+static void choose_storage_afar(struct cb_region_builder *builder, struct cb_field field) {
+  const struct cb_csr *csr = builder->work.part.csr;
+  const struct cb_stretch all = {0, csr->nnz};
+  int32_t *columns = cb_alloc((size_t)csr->nnz + 1, sizeof *columns);
+  if (columns && !csr->remote->fetch(csr->remote->user, &all, 1, columns, NULL))
+    choose_storage_by_visit(builder, field, columns);
+  else builder->failed = 1;
+  cb_free(columns);
 }
 
 void cb_region_by_slot(struct cb_region_builder *builder, const char *name, const char *meaning,
@@ -180,6 +192,7 @@ void cb_region_by_slot(struct cb_region_builder *builder, const char *name, cons
   array->by_slot = 1;
   if (is_surely_stored(builder, &elements)) store(builder, array);
   else if (!elements.least && !elements.largest) store_zeros(array);
-  else if (builder->work.part.csr->remote) builder->needs_columns = 1;
-  else choose_storage_by_visit(builder, field);
+  else if (!builder->work.part.csr->remote) choose_storage_by_visit(builder, field, NULL);
+  else if (elements.of_columns) choose_storage_afar(builder, field);
+  else builder->needs_columns = 1;
 }

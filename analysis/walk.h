@@ -81,11 +81,17 @@ struct cb_walk {
   int fields;                    /* 0: no elements are wanted */
   struct cb_field field[CB_MOST_FIELDS];
   const struct cb_region *region;
+  const int32_t *columns;        /* of the matrix's nonzeros, where they were brought for this walk; see cb_walk_columns */
   unsigned char *const *targets; /* where each array of the region is written; NULL: none is */
   /* Without a map: is told every nonzero of the matrix and its slot, for reports. NULL: not wanted. */
   void (*met)(void *user, int64_t slot, uint64_t nonzero);
   void *user;
 };
+
+/* Where a visit finds the matrix's columns, if its elements are made of columns (struct cb_slot_elements). */
+static inline const int32_t *cb_walk_columns(const struct cb_walk *walk, const struct cb_csr *csr) {
+  return walk->columns ? walk->columns : csr->col_idx;
+}
 
 static inline void cb_field_set(const struct cb_field *field, int64_t slot, uint32_t element) {
   const int64_t at = slot - field->first;

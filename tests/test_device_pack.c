@@ -362,6 +362,22 @@ static void hot_columns_are_the_host_s(void **state) {
   check_cases(cases, 5);
 }
 
+/* Fewer slots than columns, which could be a sequence without a list: those of a diagonal are one, others are not. */
+static void few_slots_of_many_columns_are_the_host_s(void **state) {
+  (void)state;
+  static const char *const cases[][2] = {
+      {"hypersparse,rows=9000,cols=300000,keep=0.05,per_row=3", "recipe=merge"},
+      {"hypersparse,rows=40000,cols=90000,keep=0.02,per_row=2", "recipe=merge merge-items=3 merge-pad=off"},
+      {"hypersparse,rows=3000,cols=200000,keep=0.02,per_row=2", "recipe=sell"},
+      {"powerlaw,rows=900,cols=800000,max=2000,min=0", "recipe=merge merge-piece=256"},
+      {"powerlaw,rows=300,cols=800000,max=90,min=0", "recipe=sell sell-vary=on"},
+      {"diagonal,n=70000", "recipe=merge merge-pad=off"},
+      {"one_row,cols=70000", "recipe=merge merge-pad=off"},
+      {"diagonal,n=70000", "recipe=sell"},
+  };
+  check_cases(cases, sizeof cases / sizeof *cases);
+}
+
 /* Row ends, empty rows and spans of columns as kernels find them: rows that end in every place of a chunk, many chunks,
  * gaps within them and none, no rows at all; units of whole long rows, cut ones, and tiles. */
 static void rows_are_the_host_s(void **state) {
@@ -965,7 +981,7 @@ int main(void) {
       TEST(bytes_are_the_host_s), TEST(long_and_wide_ones_are_the_host_s),
       TEST(blocks_are_the_host_s),
       TEST(hot_columns_are_the_host_s),
-      TEST(rows_are_the_host_s), TEST(failing_surveys_leave_nothing),
+      TEST(few_slots_of_many_columns_are_the_host_s), TEST(rows_are_the_host_s), TEST(failing_surveys_leave_nothing),
       TEST(profiles_are_the_host_s), TEST(the_device_chooses),
       TEST(operators_are_the_host_s),     TEST(values_are_renewed),
       TEST(others_go_to_the_host), TEST(nonsense_is_told),            TEST(entries_keep_no_data),

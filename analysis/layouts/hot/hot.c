@@ -408,7 +408,12 @@ static int hot_visit(const void *user, int64_t first, int64_t end, const struct 
 
 static struct cb_slot_elements cold_elements(const struct state *state, const struct cb_hot_range *range, int shift,
                                              int bits) {
-  return (struct cb_slot_elements){state->slots[HOT], state->slots[COLD], range->least, range->most, shift, bits};
+  return (struct cb_slot_elements){.first = state->slots[HOT],
+                                   .count = state->slots[COLD],
+                                   .least = range->least,
+                                   .largest = range->most,
+                                   .shift = shift,
+                                   .bits = bits};
 }
 
 /* Columns in three bytes are two arrays. */

@@ -304,7 +304,7 @@ static int choose_bases(struct state *state) {
 /* What pads a tile repeats its last column. */
 static int merge_visit(const void *user, int64_t first, int64_t end, const struct cb_walk *walk) {
   const struct state *state = user;
-  const int32_t *column = state->csr->col_idx;
+  const int32_t *column = cb_walk_columns(walk, state->csr);
   for (int64_t u = first; u < end; u++) {
     const struct cb_unit *unit = &state->unit[u];
     const uint32_t from = state->first_column[u];
@@ -327,7 +327,8 @@ static void build_columns(struct cb_region_builder *builder, struct state *state
                    state->first_column);
   cb_region_by_slot(
       builder, "column_offset", "column of a slot, from the first of its tile or long row",
-      (struct cb_slot_elements){.count = state->slots, .least = state->least_offset, .largest = state->largest_offset});
+      (struct cb_slot_elements){
+          .count = state->slots, .least = state->least_offset, .largest = state->largest_offset, .of_columns = 1});
   cb_region_values(builder, "values", "in the order of slots", state->slots);
 }
 

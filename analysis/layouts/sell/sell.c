@@ -598,7 +598,7 @@ static int64_t slot_of(const struct state *state, int64_t slice, int64_t in_slic
 }
 
 static void visit_slice(const struct state *state, int64_t slice, const struct cb_walk *walk) {
-  const int32_t *column = state->csr->col_idx, first = (int32_t)state->first_column[slice];
+  const int32_t *column = cb_walk_columns(walk, state->csr), first = (int32_t)state->first_column[slice];
   for (int64_t i = 0; i < slice_local_rows(state, slice); i++) {
     const struct local_row local = local_row_at(state, slice_first(state, slice) + i);
     for (int64_t k = 0; k < local.length; k++)
@@ -665,7 +665,8 @@ static void build_columns(struct cb_region_builder *builder, struct state *state
   cb_free(of_segments);
   builder->failed |= !ready;
   cb_region_column_offsets(builder, "column", state->slices, state->first_column,
-                           (struct cb_slot_elements){.count = state->steps * LANES, .largest = largest});
+                           (struct cb_slot_elements){
+                               .count = state->steps * LANES, .largest = largest, .of_columns = 1});
   if (state->vector > 1) cb_region_section(builder, "vectors");
 }
 
