@@ -81,7 +81,7 @@ struct cb_walk {
   int fields;                    /* 0: no elements are wanted */
   struct cb_field field[CB_MOST_FIELDS];
   const struct cb_region *region;
-  const int32_t *columns;        /* of the matrix's nonzeros, where they were brought for this walk; see cb_walk_columns */
+  const int32_t *columns;        /* of the matrix's nonzeros, where they were brought for this walk: cb_walk_columns */
   unsigned char *const *targets; /* where each array of the region is written; NULL: none is */
   /* Without a map: is told every nonzero of the matrix and its slot, for reports. NULL: not wanted. */
   void (*met)(void *user, int64_t slot, uint64_t nonzero);
