@@ -168,10 +168,14 @@ static void choose_storage_by_visit(struct cb_region_builder *builder, struct cb
   cb_free(list);
 }
 
-/* Few slots, of columns far apart: as many as a matrix has that has more columns than nonzeros. */
+/* The same with columns that are not here: few, as a matrix has them that has more columns than nonzeros. */
 static void choose_storage_afar(struct cb_region_builder *builder, struct cb_field field) {
   const struct cb_csr *csr = builder->work.part.csr;
   const struct cb_stretch all = {0, csr->nnz};
+  if (csr->remote->near) {
+    choose_storage_by_visit(builder, field, csr->remote->near->col_idx);
+    return;
+  }
   int32_t *columns = cb_alloc((size_t)csr->nnz + 1, sizeof *columns);
   if (columns && !csr->remote->fetch(csr->remote->user, &all, 1, columns, NULL))
     choose_storage_by_visit(builder, field, columns);
