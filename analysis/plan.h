@@ -206,7 +206,7 @@ enum cb_late {
   CB_LATE_ALONE, /* for one vector, where it has its launch for itself, as `next` says */
   CB_LATE_ALWAYS /* it has launches of its own, and says itself when the one behind may start */
 };
-/* When the kernel behind may start: a family's size of the name `next_start`. */
+/* When the kernel behind may start. */
 enum cb_next {
   CB_NEXT_AT_END,  /* as this one ends, which waits at its beginning */
   CB_NEXT_BEHIND,  /* when this one has waited, behind what it looks up */
@@ -253,7 +253,10 @@ struct cb_region {
   enum cb_sharing sharing; /* likewise: how its text shares vectors where lanes that share rows leave no others to */
   enum cb_late late;
   enum cb_next next; /* of CB_LATE_ALONE */
-  int may_start_next; /* then: regions of its family may let the kernel behind start at once */
+  int next_is_structure; /* then: a family's text has it; 0: there it is the size `next_start` */
+  int may_start_next; /* where it is that size: it may be CB_NEXT_AT_ONCE */
+  int loads_early;    /* of CB_LATE_ALONE: loads of slots that stand before the wait shall stay there: they are no
+                       * read-only ones, from places of 64 bits */
   int staged_parts;   /* then, where what threads bring is added up in shared memory: so many can share vectors at most,
                        * and one has no more than a piece; 0: sums stay with their threads */
   int64_t several_ns; /* what a product by all of them takes on the GPU; 0: it follows from what one takes */

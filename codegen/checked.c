@@ -192,7 +192,8 @@ struct before {
 };
 
 static struct before before_of(const char *begin, const char *at) {
-  static const char cast[] = "(const ", *const loads[] = {"load(", "load_stream(", "load_hinted("};
+  static const char cast[] = "(const ", *const loads[] = {"load(", "load_stream(", "load_hinted(", "load_early(",
+                                                       "load_early_hinted("};
   struct before before = {NULL, 0, 0};
   if (at - begin > 3 && !memcmp(at - 3, " *)", 3)) {
     const char *open = at - 3;

@@ -19,6 +19,7 @@ struct emitter {
   int clocked; /* every warp has a clock */
   int heads;   /* kernels that read heads alone of split values are being written */
   const struct cb_vector_share *share; /* of the kernels for several vectors that are being written; NULL: for one */
+  int early, early_values; /* the region that is being written loads indices of slots, and values, before it waits */
   struct cb_arena arena; /* strings that scopes refer to */
   struct cb_diag *diag;
   struct cb_text text; /* the file */
@@ -45,6 +46,12 @@ static inline int is_wide(const struct emitter *emitter, int64_t largest) {
 
 static inline const char *integer_for(const struct emitter *emitter, int64_t largest) {
   return is_wide(emitter, largest) ? "int64_t" : "int";
+}
+
+/* The type of places of an array of so many elements. From one of 64 bits, those at constant distances are loaded
+ * without an address of their own each. */
+static inline const char *place_for(const struct emitter *emitter, int64_t count) {
+  return emitter->early ? "int64_t" : integer_for(emitter, count);
 }
 
 static inline int is_family(const struct emitter *emitter) { return emitter->tier == CB_TIER_FAMILY; }

@@ -165,6 +165,9 @@ static void take_region(struct maker *maker, struct cb_region *to, const struct 
   to->value_storage = (enum cb_value_storage)take_number(maker, from->value_storage);
   to->value_type = (enum cb_type)take_number(maker, from->value_type);
   to->late = (enum cb_late)take_number(maker, from->late);
+  to->next_is_structure = (int)take_number(maker, from->next_is_structure);
+  to->next = from->next_is_structure ? (enum cb_next)take_number(maker, from->next) : CB_NEXT_AT_END;
+  to->loads_early = (int)take_number(maker, from->loads_early);
   to->may_start_next = (int)take_number(maker, from->may_start_next);
   to->family.blocks_per_sm = (int)take_number(maker, from->family.blocks_per_sm);
   take_constants(maker, to, from);

@@ -47,8 +47,13 @@ static int shares(const struct emitter *emitter, const struct cb_region *region)
 void cb_scope_stream(struct cb_scope *scope, const struct emitter *emitter, const struct cb_region *region,
                      enum cb_role role) {
   const int hinted = is_family(emitter) || shares(emitter, region);
+  const int early = role == CB_ROLE_VALUES ? emitter->early_values : emitter->early;
   const char *constant = region->value_stream && role != CB_ROLE_VALUES ? ", kIndices" : ", kStream";
-  cb_scope_optional(scope, "stream", hinted ? "load_hinted" : "load_stream");
+  const int stays = !hinted && region->stream == CB_STREAM_STAYS;
+  cb_scope_optional(scope, "stream", early && hinted  ? "load_early_hinted"
+                                     : early && stays ? "load_early"
+                                     : hinted         ? "load_hinted"
+                                                      : "load_stream");
   cb_scope_optional(scope, "hint", is_family(emitter) ? ", Stream{arrays.sizes->stream}" : hinted ? constant : "");
 }
 
@@ -84,7 +89,7 @@ enum cb_status cb_add_value_accessors(struct emitter *emitter, struct cb_text *t
   enum cb_status s = CB_OK;
   if (!cb_reads_values(sections)) return CB_OK;
   cb_scope_optional(&scope, "number", number_type(emitter));
-  cb_scope_optional(&scope, "index", integer_for(emitter, region->value_slots));
+  cb_scope_optional(&scope, "index", place_for(emitter, region->value_slots));
   cb_scope_optional(&scope, "array", array ? array->name : "");
   cb_scope_stream(&scope, emitter, region, CB_ROLE_VALUES);
   if (array && array->role == CB_ROLE_MIXED) cb_scope_section(&scope, "mixed");

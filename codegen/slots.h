@@ -27,8 +27,8 @@ void cb_add_equal_value(struct emitter *emitter, struct cb_text *constants, stru
                         const struct cb_region *region);
 
 /* How the region's text reads what it reads once of such a role, @stream@ and @hint@ in templates/region.cu.in:
- * load_stream, or with what becomes of it in L2. The former is the name for one element; that for several ends with
- * "_vector". */
+ * load_stream, or with what becomes of it in L2, or, before the region waits for the kernel before, so that it stays
+ * there. The former is the name for one element; that for several ends with "_vector". */
 void cb_scope_stream(struct cb_scope *scope, const struct emitter *emitter, const struct cb_region *region,
                      enum cb_role role);
 

@@ -118,11 +118,11 @@ static enum cb_status add_accessor(struct emitter *emitter, struct cb_text *text
   struct cb_scope scope = {0};
   cb_scope_placeholder(&scope, "array", array->name);
   cb_scope_placeholder(&scope, "result", integer_for(emitter, array->largest));
-  cb_scope_placeholder(&scope, "index", integer_for(emitter, array->count));
+  cb_scope_placeholder(&scope, "index", (array->by_slot ? place_for : integer_for)(emitter, array->count));
   if (array->storage != CB_STORED) cb_scope_placeholder(&scope, "meaning", array->meaning);
   else if (array->streamed) cb_scope_stream(&scope, emitter, region, array->role);
   else {
-    cb_scope_placeholder(&scope, "stream", "load");
+    cb_scope_placeholder(&scope, "stream", emitter->early && array->by_slot ? "load_early" : "load");
     cb_scope_placeholder(&scope, "hint", "");
   }
   if (array->storage == CB_AFFINE) {
@@ -234,11 +234,16 @@ static const struct cb_launch *launch_of(const struct cb_plan *plan, const struc
   return launch;
 }
 
-/* Whether its text waits for the kernel before, and lets the one behind start. In a family that is data. */
+/* Whether the text does not know when the kernel behind may start: a size says it. */
+static int asks_for_next(const struct emitter *emitter, const struct cb_region *region) {
+  return is_family(emitter) && !region->next_is_structure;
+}
+
+/* Whether its text waits for the kernel before, and lets the one behind start. */
 static int waits_late(const struct emitter *emitter, const struct cb_region *region) {
   if (region->late != CB_LATE_ALONE) return region->late == CB_LATE_ALWAYS;
   const struct cb_launch *launch = launch_of(emitter->plan, region);
-  return !emitter->share && launch->regions == 1 && (is_family(emitter) || region->next != CB_NEXT_AT_END);
+  return !emitter->share && launch->regions == 1 && (asks_for_next(emitter, region) || region->next != CB_NEXT_AT_END);
 }
 
 /* The array of value slots in memory; NULL: there is none. */
@@ -257,14 +262,14 @@ static void add_late(struct cb_text *text, const char *arrays, const struct cb_a
 /* Lets the kernel behind start, once: a second time took 0.2 us, though it says nothing new. */
 static void add_start(struct emitter *emitter, const struct cb_region *region, struct cb_text *text) {
   if (region->late != CB_LATE_ALONE) return;
-  if (is_family(emitter)) cb_text_add(text, "  if (next_start == %d) start_next();\n", CB_NEXT_BEHIND);
+  if (asks_for_next(emitter, region)) cb_text_add(text, "  if (next_start == %d) start_next();\n", CB_NEXT_BEHIND);
   else if (region->next == CB_NEXT_BEHIND) cb_text_add_string(text, "  start_next();\n");
 }
 
 /* Whether values, which are new long before a product (cb_device_separate), are loaded before the wait: where the
  * kernel behind starts at once, and so waits longest. */
 static int loads_ahead(const struct emitter *emitter, const struct cb_region *region) {
-  if (is_family(emitter)) return region->may_start_next;
+  if (asks_for_next(emitter, region)) return region->may_start_next;
   return region->next == CB_NEXT_AT_ONCE && region->value_storage != CB_VALUES_CODED;
 }
 
@@ -294,8 +299,8 @@ static enum cb_status expand_sections(struct emitter *emitter, const struct cb_r
   if (waits_late(emitter, region)) {
     cb_scope_optional_section(&scope, "late");
     if (loads_ahead(emitter, region)) cb_scope_optional_section(&scope, "ahead");
-    if (!loads_ahead(emitter, region) || is_family(emitter)) cb_scope_optional_section(&scope, "waiting");
-    if (loads_ahead(emitter, region) && is_family(emitter)) cb_scope_optional_section(&scope, "either");
+    if (!loads_ahead(emitter, region) || asks_for_next(emitter, region)) cb_scope_optional_section(&scope, "waiting");
+    if (loads_ahead(emitter, region) && asks_for_next(emitter, region)) cb_scope_optional_section(&scope, "either");
     cb_scope_optional(&scope, "at_once", number(emitter, CB_NEXT_AT_ONCE));
     if (*behind_wait(emitter, region)) cb_scope_optional_section(&scope, "told");
     cb_scope_optional(&scope, "behind_wait", behind_wait(emitter, region));
@@ -370,8 +375,8 @@ static void add_types(struct emitter *emitter, struct region_text *text) {
   if (cb_has_word(sections, "stored_t") || cb_has_word(cb_text_string(&text->accessors), "stored_t"))
     cb_text_add(&text->constants, "using stored_t = %s;  // a value slot\n", cb_type_c_name(region->value_type));
   if (cb_has_word(sections, "index_t"))
-    cb_text_add(&text->constants, "using index_t = %s;  // holds any index into the arrays below\n",
-                integer_for(emitter, longest));
+    cb_text_add(&text->constants, "using index_t = %s;  // holds any index into the arrays below%s\n",
+                place_for(emitter, longest), emitter->early ? "; loads at constant distances share an address" : "");
 }
 
 static enum cb_status add_accessors(struct emitter *emitter, struct region_text *text) {
@@ -396,6 +401,8 @@ static void share_threads(const struct emitter *emitter, struct cb_text *text, i
 
 static enum cb_status fill_region(struct emitter *emitter, struct region_text *text) {
   const struct cb_region *region = text->region;
+  emitter->early = region->loads_early && waits_late(emitter, region);
+  emitter->early_values = emitter->early && loads_ahead(emitter, region);
   enum cb_status s = expand_sections(emitter, region, &text->sections);
   if (!s) share_threads(emitter, &text->sections, launch_of(emitter->plan, region)->threads);
   if (!s) s = check_use(emitter, region, cb_text_string(&text->sections));
@@ -592,9 +599,9 @@ static void begin_late(struct emitter *emitter, const struct cb_launch *launch, 
   if (!region) return;
   cb_scope_section(scope, "late");
   if (region->late != CB_LATE_ALONE || launch->prepares) return;
-  if (is_family(emitter) && region->may_start_next)
+  if (asks_for_next(emitter, region) && region->may_start_next)
     cb_text_add(&text, "  if (%s_sizes.next_start == %d) start_next();\n", region->name, CB_NEXT_AT_ONCE);
-  if (is_family(emitter))
+  if (asks_for_next(emitter, region))
     cb_text_add(&text, "  if (%s_sizes.next_start == %d) wait_for_previous();", region->name, CB_NEXT_AT_END);
   else if (region->next == CB_NEXT_AT_ONCE) cb_text_add_string(&text, "  start_next();");
   if (!text.length && !text.failed) return;

@@ -334,26 +334,49 @@ static void matrices_of_one_structure_share_a_text(void **state) {
   check_sharing(blocks, sizeof blocks / sizeof *blocks);
 }
 
-/* Whenever the kernel behind may start: that is a size. */
-static void the_next_kernel_starts_as_a_size_says(void **state) {
+/* When the kernel behind may start is a size of merge's families; each text of sell's has one answer. */
+static void the_next_kernel_starts_as_a_family_says(void **state) {
   static const struct sharing cases[] = {
-      {"uniform,n=7680,per_row=4", "uniform,n=7700,per_row=4", "recipe=sell sell-lanes=4", 1},
-      {"uniform,n=7680,per_row=4", "uniform,n=23100,per_row=4", "recipe=sell sell-lanes=4", 1},
+      {"uniform,n=7000,per_row=4", "uniform,n=7100,per_row=4", "recipe=sell sell-lanes=4", 1}, /* at once */
+      {"uniform,n=7000,per_row=12", "uniform,n=65000,per_row=12", "recipe=sell sell-lanes=4", 1}, /* fills the GPU */
+      {"uniform,n=7000,per_row=4", "uniform,n=7700,per_row=4", "recipe=sell sell-lanes=4", 0}, /* behind the wait */
+      {"uniform,n=7700,per_row=4", "uniform,n=9000,per_row=4", "recipe=sell sell-lanes=4", 1},
+      {"uniform,n=7700,per_row=4", "uniform,n=30000,per_row=4", "recipe=sell sell-lanes=4", 0}, /* at the end */
+      {"uniform,n=30000,per_row=4", "uniform,n=31000,per_row=4", "recipe=sell sell-lanes=4", 1},
       {"uniform,n=700,per_row=4", "uniform,n=17500,per_row=4", "recipe=merge merge-items=3", 1},
   };
   (void)state;
   check_sharing(cases, sizeof cases / sizeof *cases);
-  char *text = family_of("uniform,n=700,per_row=4", "recipe=sell sell-lanes=4"),
+  char *once = family_of("uniform,n=7000,per_row=4", "recipe=sell sell-lanes=4"),
+       *behind = family_of("uniform,n=7700,per_row=4", "recipe=sell sell-lanes=4"),
+       *end = family_of("uniform,n=30000,per_row=4", "recipe=sell sell-lanes=4"),
        *varied = family_of("staircase,n=90", "recipe=sell sell-vary=on"),
+       *merge = family_of("uniform,n=700,per_row=4", "recipe=merge merge-items=3"),
        *cut = family_of("long_row,rows=900,cols=9000,long_length=8000", "recipe=merge");
-  assert_non_null(strstr(text, "  if (sell0_sizes.next_start == 2) start_next();\n"));
-  assert_non_null(strstr(text, "  if (arrays.sizes->next_start == 1) start_next();\n"));
-  assert_non_null(strstr(text, "slots = opaque(")); /* places are found once, where registers suffice for it */
+  const char *const wait = "  wait_behind(row", *const values = "  load_values(arrays, slots, 0, ";
+  assert_non_null(strstr(once, "{\n  start_next();\n"));
+  assert_true(strstr(once, values) < strstr(once, wait));
+  assert_non_null(strstr(once, "load_early(arrays.column_offset + i)"));
+  assert_non_null(strstr(once, "load_early_hinted(arrays.values + slot"));
+  assert_non_null(strstr(once, "slots = opaque(")); /* places are found once, where registers suffice for it */
+  assert_non_null(strstr(behind, "\n  start_next();\n  arrays.values = after_wait"));
+  assert_true(strstr(behind, values) > strstr(behind, wait));
+  assert_non_null(strstr(behind, "load_early(arrays.column_offset + i)"));
+  assert_non_null(strstr(behind, "(load_hinted(arrays.values + slot"));
+  assert_null(strstr(once, "row_of("));
+  assert_null(strstr(end, "start_next"));
+  assert_non_null(strstr(end, "row_of(")); /* in whatever order they are */
+  assert_null(strstr(end, "load_early"));
   assert_null(strstr(varied, "slots = opaque("));
-  assert_non_null(strstr(varied, "  if (sell0_sizes.next_start == 2) start_next();\n"));
+  assert_null(strstr(varied, "load_early"));
+  assert_non_null(strstr(merge, "  if (merge0_sizes.next_start == 2) start_next();\n"));
+  assert_non_null(strstr(merge, "  if (arrays.sizes->next_start == 1) start_next();\n"));
   assert_null(strstr(cut, "next_start == 2")); /* beside long rows nothing does */
-  free(text);
+  free(once);
+  free(behind);
+  free(end);
   free(varied);
+  free(merge);
   free(cut);
 }
 
@@ -409,7 +432,7 @@ int main(void) {
       cmocka_unit_test(numbers_take_no_memory),
       cmocka_unit_test(the_device_looks_an_index_up),
       cmocka_unit_test(matrices_of_one_structure_share_a_text),
-      cmocka_unit_test(the_next_kernel_starts_as_a_size_says),
+      cmocka_unit_test(the_next_kernel_starts_as_a_family_says),
       cmocka_unit_test(both_tiers_let_the_next_kernel_start),
       cmocka_unit_test(no_size_of_a_matrix_is_in_a_text),
       cmocka_unit_test(what_has_no_family_says_why),

@@ -757,10 +757,34 @@ static void build_batches(struct cb_region_builder *builder, const struct state 
   builder->region.blocks_per_sm = batch <= SMALL_BATCH && !is_wide && !state->cut ? 8 : is_large || is_wide ? 5 : 6;
 }
 
-/* One text for all orders, lengths and ends of rows. Batches are of 2, 4, 6 or 8 steps, whose registers are those of
- * the batches that they stand for. But 40 registers do not hold the loads of six steps in double precision: the last
- * ones wait for the first, which slices feel that are one batch, those of many lanes. They hold those of five. Where
- * lanes are by slice, 64 hold those of eight. */
+/* Thread blocks beside which those of many launches behind may wait. Where lanes are by slice, some have more to do
+ * than others, and must not meet on a multiprocessor while others are idle: of 104 thread blocks (pubmed_cit) 2.75 for
+ * 2.0 us, of 67 (lpi_gosh) 1.7 for 1.9. */
+enum { EARLY_BLOCKS = 120, EARLY_BLOCKS_VARIED = 68 };
+
+/* Where there is room for a few more thread blocks, those of the launch behind that find it are unevenly spread, and
+ * random rows feel it: 625 of 792 (40000 rows of 16) take 7.4 us for 5.4, 782 of 1056 4.6 for 4.0. Where there is none
+ * they come as others leave: road_USA-NY (1033 for 792) takes 3.3 us for 3.6, finite elements 16^3 (768 of 792) 2.1 for
+ * 2.7, random rows (782 of 792) 11.6 for 12.3. But those of one step in order are gone too soon: a diagonal of 873936
+ * rows takes 4.6 us for 3.4. */
+static int fills_the_gpu(const struct cb_region_builder *builder, const struct state *state) {
+  const int64_t room = (int64_t)builder->region.blocks_per_sm * builder->target->multiprocessors;
+  const int is_short = !state->sorted && state->steps < 2 * state->slices;
+  return !state->varied && !state->cut && !is_short && builder->region.blocks * 20 >= room * 19;
+}
+
+static enum cb_next choose_next(const struct cb_region_builder *builder, const struct state *state) {
+  const int64_t blocks = builder->region.blocks, few = state->varied ? EARLY_BLOCKS_VARIED : EARLY_BLOCKS;
+  if (blocks <= few || fills_the_gpu(builder, state)) return CB_NEXT_AT_ONCE;
+  return blocks <= CB_LATE_BLOCKS ? CB_NEXT_BEHIND : CB_NEXT_AT_END;
+}
+
+/* One text for all lengths and ends of rows. Where rows may be in any order, or of any number of batches, and the
+ * kernel behind may start at any time, asking for it takes bcsstk29 2.9 for 2.6 us, wang4 1.45 for 1.35, delaunay_n13
+ * 1.2 for 0.9: only launches that end late have one text for all of that. Batches are of 2, 4, 6 or 8 steps, whose
+ * registers are those of the batches that they stand for. But 40 registers do not hold the loads of six steps in double
+ * precision: the last ones wait for the first, which slices feel that are one batch, those of many lanes. They hold
+ * those of five. Where lanes are by slice, 64 hold those of eight. */
 static void build_family(struct cb_region_builder *builder, const struct state *state) {
   const int64_t batch = choose_batch(state);
   const int is_double = builder->sum_type == CB_F64;
@@ -768,10 +792,12 @@ static void build_family(struct cb_region_builder *builder, const struct state *
   cb_region_family_structure(builder, "kBatch", is_five ? batch : cb_round_up(batch, 2),
                              "family: steps whose loads are in flight together");
   if (is_double && state->varied && batch > LARGE_BATCH) builder->region.family.blocks_per_sm = 4;
-  cb_region_family_with(builder, "more");
   cb_region_family_with(builder, "guarded");
-  cb_region_family_with(builder, "sorted");
-  cb_region_family_sequence(builder, "row_of", 0, 1);
+  if (builder->region.next == CB_NEXT_AT_END) {
+    cb_region_family_with(builder, "more");
+    cb_region_family_with(builder, "sorted");
+    cb_region_family_sequence(builder, "row_of", 0, 1);
+  }
   if (!state->varied) cb_region_family_with(builder, "settled");
   if (!state->varied) return;
   cb_region_family_with(builder, "carry");
@@ -802,26 +828,14 @@ static void build_cut(struct cb_region_builder *builder, const struct state *sta
   builder->region.carries_parts = 1;
 }
 
-/* Thread blocks beside which those of many launches behind may wait. Where lanes are by slice, some have more to do
- * than others, and must not meet on a multiprocessor while others are idle: of 104 thread blocks (pubmed_cit) 2.75 for
- * 2.0 us, of 67 (lpi_gosh) 1.7 for 1.9. */
-enum { EARLY_BLOCKS = 120, EARLY_BLOCKS_VARIED = 68 };
-
-/* Where there is room for a few more thread blocks, those of the launch behind that find it are unevenly spread, and
- * random rows feel it: 625 of 792 (40000 rows of 16) take 7.4 us for 5.4, 782 of 1056 4.6 for 4.0. Where there is none
- * they come as others leave: road_USA-NY (1033 for 792) takes 3.3 us for 3.6, finite elements 16^3 (768 of 792) 2.1 for
- * 2.7, random rows (782 of 792) 11.6 for 12.3. But those of one step in order are gone too soon: a diagonal of 873936
- * rows takes 4.6 us for 3.4. */
-static int fills_the_gpu(const struct cb_region_builder *builder, const struct state *state) {
-  const int64_t room = (int64_t)builder->region.blocks_per_sm * builder->target->multiprocessors;
-  const int is_short = !state->sorted && state->steps < 2 * state->slices;
-  return !state->varied && !state->cut && !is_short && builder->region.blocks * 20 >= room * 19;
-}
-
-static enum cb_next choose_next(const struct cb_region_builder *builder, const struct state *state) {
-  const int64_t blocks = builder->region.blocks, few = state->varied ? EARLY_BLOCKS_VARIED : EARLY_BLOCKS;
-  if (blocks <= few || fills_the_gpu(builder, state)) return CB_NEXT_AT_ONCE;
-  return blocks <= CB_LATE_BLOCKS ? CB_NEXT_BEHIND : CB_NEXT_AT_END;
+/* How its launch follows another's. What is loaded before the wait shall stay there: bcsstm27 takes 0.80 for 0.94 us,
+ * tuma2 0.75 for 0.83, road_USA-NY 3.2 for 3.4, of others most 2 to 8 % less, bcsstk29 2 % more. Where lanes are by
+ * slice it makes no difference, or little (pubmed_cit 1.93 for 1.87); pairs of slots were not tried. */
+static void build_start(struct cb_region_builder *builder, const struct state *state) {
+  builder->region.late = CB_LATE_ALONE;
+  builder->region.next = choose_next(builder, state);
+  builder->region.next_is_structure = 1;
+  builder->region.loads_early = !state->varied && state->vector == 1;
 }
 
 static void build_region(struct cb_region_builder *builder, struct state *state) {
@@ -837,9 +851,10 @@ static void build_region(struct cb_region_builder *builder, struct state *state)
   const int asks = builder->own_rows && !state->row; /* local rows in an order of their own leave rows out */
   if (asks) cb_region_own_rows(builder);
   if (guarded) cb_region_section(builder, "guarded");
-  build_batches(builder, state);
-  build_family(builder, state);
   builder->region.blocks = state->slices / WARPS;
+  build_batches(builder, state);
+  build_start(builder, state);
+  build_family(builder, state);
   builder->region.block_rows = state->sorted ? 0 : block_rows(state);
   builder->region.row_threads = state->sorted ? 0 : state->lanes;
   builder->region.takes_vectors = 1;
@@ -848,10 +863,6 @@ static void build_region(struct cb_region_builder *builder, struct state *state)
   builder->region.most_lanes = state->varied ? LANES : state->lanes;
   builder->region.scatters_rows = state->cut;
   builder->region.loads_together = state->together;
-  builder->region.late = CB_LATE_ALONE;
-  builder->region.next = choose_next(builder, state);
-  builder->region.may_start_next = 1;
-  cb_region_family_size(builder, "next_start", builder->region.next);
   builder->region.steps = (struct cb_steps){.steps = state->steps, .loads = 2, .columns = 1};
   if (state->cut) build_cut(builder, state);
 }

@@ -360,6 +360,8 @@ template <class T> inline T load_hinted(const T *p, Stream, int line = __builtin
 template <class T, int n> inline Vector<T, n> load_hinted_vector(const T *p, Stream, int line = __builtin_LINE()) {
   return load_stream_vector<T, n>(p, line);
 }
+template <class T> inline T load_early(const T *p, int line = __builtin_LINE()) { return load(p, line); }
+template <class T> inline T load_early_hinted(const T *p, Stream, int line = __builtin_LINE()) { return load(p, line); }
 template <class T> inline T load_complex(const T *p, int line = __builtin_LINE()) { return load(p, line); }
 template <class T> inline T load_complex_cached(const T *p, int line = __builtin_LINE()) { return load(p, line); }
 template <class T> inline T atomicAdd(T *p, typename Same<T>::type value) {
