@@ -136,6 +136,7 @@ static void every_recipe_with_heads_has_programs(void **state) {
       assert_int_equal(count_of(cb_text_string(&text), "namespace heads {"), 2);
       assert_null(strstr(cb_text_string(&text), "wait_behind")); /* nor is the next kernel told to start */
       assert_null(strstr(cb_text_string(&text), "start_next"));
+      assert_null(strstr(cb_text_string(&text), "load_early"));
       cb_compiled_release(&compiled);
       made++;
     }

@@ -219,6 +219,8 @@ static enum cb_status take_product(struct cb_product_text *product, const struct
     s = take_kernel(product, kernels, request->launches[i].kernel, i, heads, diag);
   cb_word_instead(&product->regions, "commit", "commit_step");
   cb_word_instead(&product->functions, "commit", "commit_step");
+  cb_word_instead(&product->regions, "load_early", "load"); /* there is nothing to wait for */
+  cb_word_instead(&product->regions, "load_early_hinted", "load_hinted");
   return s;
 }
 
