@@ -48,10 +48,9 @@ static inline const char *integer_for(const struct emitter *emitter, int64_t lar
   return is_wide(emitter, largest) ? "int64_t" : "int";
 }
 
-/* The type of places of an array of so many elements. From one of 64 bits, those at constant distances are loaded
- * without an address of their own each. */
+/* The type of places of slots, in an array of so many elements. */
 static inline const char *place_for(const struct emitter *emitter, int64_t count) {
-  return emitter->early ? "int64_t" : integer_for(emitter, count);
+  return emitter->early ? "index_t" : integer_for(emitter, count);
 }
 
 static inline int is_family(const struct emitter *emitter) { return emitter->tier == CB_TIER_FAMILY; }

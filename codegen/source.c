@@ -374,9 +374,9 @@ static void add_types(struct emitter *emitter, struct region_text *text) {
     if (region->arrays[i].count > longest) longest = region->arrays[i].count;
   if (cb_has_word(sections, "stored_t") || cb_has_word(cb_text_string(&text->accessors), "stored_t"))
     cb_text_add(&text->constants, "using stored_t = %s;  // a value slot\n", cb_type_c_name(region->value_type));
-  if (cb_has_word(sections, "index_t"))
-    cb_text_add(&text->constants, "using index_t = %s;  // holds any index into the arrays below%s\n",
-                place_for(emitter, longest), emitter->early ? "; loads at constant distances share an address" : "");
+  if (!cb_has_word(sections, "index_t")) return;
+  if (emitter->early && !is_wide(emitter, longest)) cb_text_add_string(&text->constants, CB_EARLY_INDEX);
+  else cb_text_add(&text->constants, "using index_t = %s" CB_ANY_INDEX, integer_for(emitter, longest));
 }
 
 static enum cb_status add_accessors(struct emitter *emitter, struct region_text *text) {

@@ -33,6 +33,11 @@
 #include "base/status.h"
 #include "base/text.h"
 
+/* What the text says of its regions' index_t, behind the type. That of slots that are loaded early (plan.h) has 64 bits
+ * though 32 would do: loads at constant distances from one take no address of their own. */
+#define CB_ANY_INDEX ";  // holds any index into the arrays below\n"
+#define CB_EARLY_INDEX "using index_t = int64_t;  // holds any index below; loads at constant distances share an address\n"
+
 /* What the text says about its origin; part of the input, never a path or a time. */
 struct cb_label {
   const char *matrix;     /* name for the header comment */

@@ -137,6 +137,7 @@ static void every_recipe_with_heads_has_programs(void **state) {
       assert_null(strstr(cb_text_string(&text), "wait_behind")); /* nor is the next kernel told to start */
       assert_null(strstr(cb_text_string(&text), "start_next"));
       assert_null(strstr(cb_text_string(&text), "load_early"));
+      assert_null(strstr(cb_text_string(&text), "using index_t = int64_t"));
       cb_compiled_release(&compiled);
       made++;
     }

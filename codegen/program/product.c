@@ -206,6 +206,22 @@ static int has_failed(const struct cb_product_text *product) {
          product->parameters.failed;
 }
 
+/* What is loaded before a wait is loaded as all else, by indices of 32 bits: there is nothing to wait for. */
+static void load_in_time(struct cb_text *regions) {
+  struct cb_text made = {0};
+  const char *from = cb_text_string(regions);
+  for (const char *at; (at = strstr(from, CB_EARLY_INDEX)); from = at + strlen(CB_EARLY_INDEX)) {
+    add_range(&made, from, at);
+    cb_text_add_string(&made, "using index_t = int" CB_ANY_INDEX);
+  }
+  cb_text_add_string(&made, from);
+  made.failed |= regions->failed;
+  cb_text_release(regions);
+  *regions = made;
+  cb_word_instead(regions, "load_early", "load");
+  cb_word_instead(regions, "load_early_hinted", "load_hinted");
+}
+
 /* Regions, and kernels as functions, of the text, or of its namespace `heads`. */
 static enum cb_status take_product(struct cb_product_text *product, const struct cb_program_request *request,
                                    const char *text, int heads, struct cb_diag *diag) {
@@ -219,8 +235,7 @@ static enum cb_status take_product(struct cb_product_text *product, const struct
     s = take_kernel(product, kernels, request->launches[i].kernel, i, heads, diag);
   cb_word_instead(&product->regions, "commit", "commit_step");
   cb_word_instead(&product->functions, "commit", "commit_step");
-  cb_word_instead(&product->regions, "load_early", "load"); /* there is nothing to wait for */
-  cb_word_instead(&product->regions, "load_early_hinted", "load_hinted");
+  load_in_time(&product->regions);
   return s;
 }
 

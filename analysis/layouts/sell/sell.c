@@ -779,19 +779,24 @@ static enum cb_next choose_next(const struct cb_region_builder *builder, const s
   return blocks <= CB_LATE_BLOCKS ? CB_NEXT_BEHIND : CB_NEXT_AT_END;
 }
 
+/* Batches of 4 or 8 steps, in double precision of 6, too, whose registers are those of the batches that they stand for.
+ * But 40 registers do not hold the loads of six steps in double precision: the last ones wait for the first, which
+ * slices feel that are one batch, those of many lanes. They hold those of five. */
+static int64_t family_batch(const struct cb_region_builder *builder, const struct state *state) {
+  const int64_t batch = choose_batch(state);
+  if (batch <= SMALL_BATCH) return SMALL_BATCH;
+  if (builder->sum_type != CB_F64 || batch > LARGE_BATCH) return MOST_BATCH;
+  return batch < LARGE_BATCH && !state->varied && state->lanes >= LANES / 2 ? batch : LARGE_BATCH;
+}
+
 /* One text for all lengths and ends of rows. Where rows may be in any order, or of any number of batches, and the
  * kernel behind may start at any time, asking for it takes bcsstk29 2.9 for 2.6 us, wang4 1.45 for 1.35, delaunay_n13
- * 1.2 for 0.9: only launches that end late have one text for all of that. Batches are of 2, 4, 6 or 8 steps, whose
- * registers are those of the batches that they stand for. But 40 registers do not hold the loads of six steps in double
- * precision: the last ones wait for the first, which slices feel that are one batch, those of many lanes. They hold
- * those of five. Where lanes are by slice, 64 hold those of eight. */
+ * 1.2 for 0.9: only launches that end late have one text for all of that. Where lanes are by slice, 64 registers hold
+ * the loads of eight steps. */
 static void build_family(struct cb_region_builder *builder, const struct state *state) {
-  const int64_t batch = choose_batch(state);
-  const int is_double = builder->sum_type == CB_F64;
-  const int is_five = is_double && batch == 5 && !state->varied && state->lanes >= LANES / 2;
-  cb_region_family_structure(builder, "kBatch", is_five ? batch : cb_round_up(batch, 2),
-                             "family: steps whose loads are in flight together");
-  if (is_double && state->varied && batch > LARGE_BATCH) builder->region.family.blocks_per_sm = 4;
+  const int64_t batch = family_batch(builder, state);
+  cb_region_family_structure(builder, "kBatch", batch, "family: steps whose loads are in flight together");
+  if (builder->sum_type == CB_F64 && state->varied && batch > LARGE_BATCH) builder->region.family.blocks_per_sm = 4;
   cb_region_family_with(builder, "guarded");
   if (builder->region.next == CB_NEXT_AT_END) {
     cb_region_family_with(builder, "more");
