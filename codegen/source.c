@@ -401,7 +401,7 @@ static void share_threads(const struct emitter *emitter, struct cb_text *text, i
 
 static enum cb_status fill_region(struct emitter *emitter, struct region_text *text) {
   const struct cb_region *region = text->region;
-  emitter->early = region->loads_early && waits_late(emitter, region);
+  emitter->early = region->loads_early && waits_late(emitter, region) && !asks_for_next(emitter, region);
   emitter->early_values = emitter->early && loads_ahead(emitter, region);
   enum cb_status s = expand_sections(emitter, region, &text->sections);
   if (!s) share_threads(emitter, &text->sections, launch_of(emitter->plan, region)->threads);

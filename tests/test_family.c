@@ -334,22 +334,24 @@ static void matrices_of_one_structure_share_a_text(void **state) {
   check_sharing(blocks, sizeof blocks / sizeof *blocks);
 }
 
-/* When the kernel behind may start is a size of merge's families; each text of sell's has one answer. */
+/* When the kernel behind may start is a size of merge's families, and of sell's for large matrices: each other text of
+ * sell's has one answer. */
 static void the_next_kernel_starts_as_a_family_says(void **state) {
   static const struct sharing cases[] = {
       {"uniform,n=7000,per_row=4", "uniform,n=7100,per_row=4", "recipe=sell sell-lanes=4", 1}, /* at once */
       {"uniform,n=7000,per_row=12", "uniform,n=65000,per_row=12", "recipe=sell sell-lanes=4", 1}, /* fills the GPU */
-      {"uniform,n=7000,per_row=4", "uniform,n=7700,per_row=4", "recipe=sell sell-lanes=4", 0}, /* behind the wait */
-      {"uniform,n=7700,per_row=4", "uniform,n=9000,per_row=4", "recipe=sell sell-lanes=4", 1},
-      {"uniform,n=7700,per_row=4", "uniform,n=30000,per_row=4", "recipe=sell sell-lanes=4", 0}, /* at the end */
-      {"uniform,n=30000,per_row=4", "uniform,n=31000,per_row=4", "recipe=sell sell-lanes=4", 1},
+      {"uniform,n=7000,per_row=4", "uniform,n=9000,per_row=4", "recipe=sell sell-lanes=4", 0}, /* behind the wait */
+      {"uniform,n=9000,per_row=4", "uniform,n=9500,per_row=4", "recipe=sell sell-lanes=4", 1},
+      {"uniform,n=9000,per_row=4", "uniform,n=30000,per_row=4", "recipe=sell sell-lanes=4", 0}, /* at the end */
+      {"uniform,n=30000,per_row=12", "uniform,n=31000,per_row=12", "recipe=sell sell-lanes=4", 1},
+      {"uniform,n=20000,per_row=24", "uniform,n=40000,per_row=24", "recipe=sell sell-lanes=8", 1}, /* large: at once */
       {"uniform,n=700,per_row=4", "uniform,n=17500,per_row=4", "recipe=merge merge-items=3", 1},
   };
   (void)state;
   check_sharing(cases, sizeof cases / sizeof *cases);
   char *once = family_of("uniform,n=7000,per_row=4", "recipe=sell sell-lanes=4"),
-       *behind = family_of("uniform,n=7700,per_row=4", "recipe=sell sell-lanes=4"),
-       *end = family_of("uniform,n=30000,per_row=4", "recipe=sell sell-lanes=4"),
+       *behind = family_of("uniform,n=9000,per_row=4", "recipe=sell sell-lanes=4"),
+       *large = family_of("uniform,n=30000,per_row=4", "recipe=sell sell-lanes=4"),
        *varied = family_of("staircase,n=90", "recipe=sell sell-vary=on"),
        *merge = family_of("uniform,n=700,per_row=4", "recipe=merge merge-items=3"),
        *cut = family_of("long_row,rows=900,cols=9000,long_length=8000", "recipe=merge");
@@ -359,14 +361,15 @@ static void the_next_kernel_starts_as_a_family_says(void **state) {
   assert_non_null(strstr(once, "load_early(arrays.column_offset + i)"));
   assert_non_null(strstr(once, "load_early_hinted(arrays.values + slot"));
   assert_non_null(strstr(once, "slots = opaque(")); /* places are found once, where registers suffice for it */
+  assert_null(strstr(once, "row_of("));
   assert_non_null(strstr(behind, "\n  start_next();\n  arrays.values = after_wait"));
   assert_true(strstr(behind, values) > strstr(behind, wait));
   assert_non_null(strstr(behind, "load_early(arrays.column_offset + i)"));
   assert_non_null(strstr(behind, "(load_hinted(arrays.values + slot"));
-  assert_null(strstr(once, "row_of("));
-  assert_null(strstr(end, "start_next"));
-  assert_non_null(strstr(end, "row_of(")); /* in whatever order they are */
-  assert_null(strstr(end, "load_early"));
+  assert_non_null(strstr(large, "  if (sell0_sizes.next_start == 2) start_next();\n"));
+  assert_non_null(strstr(large, "  if (arrays.sizes->next_start == 1) start_next();\n"));
+  assert_non_null(strstr(large, "row_of(")); /* in whatever order they are */
+  assert_null(strstr(large, "load_early"));
   assert_null(strstr(varied, "slots = opaque("));
   assert_null(strstr(varied, "load_early"));
   assert_non_null(strstr(merge, "  if (merge0_sizes.next_start == 2) start_next();\n"));
@@ -374,7 +377,7 @@ static void the_next_kernel_starts_as_a_family_says(void **state) {
   assert_null(strstr(cut, "next_start == 2")); /* beside long rows nothing does */
   free(once);
   free(behind);
-  free(end);
+  free(large);
   free(varied);
   free(merge);
   free(cut);

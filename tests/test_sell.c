@@ -789,8 +789,8 @@ static void the_kernel_behind_starts_once(void **state) {
     const char *matrix, *settings;
     int waits, at_once, starts; /* starts: calls of start_next, in its last launch alone */
   } cases[] = {
-      {"uniform,n=7680,per_row=4", "recipe=sell sell-lanes=4 form=ax", 1, 1, 1}, /* 120 thread blocks */
-      {"uniform,n=7681,per_row=4", "recipe=sell sell-lanes=4 form=ax", 1, 0, 1},
+      {"uniform,n=8448,per_row=4", "recipe=sell sell-lanes=4 form=ax", 1, 1, 1}, /* 132 thread blocks */
+      {"uniform,n=8449,per_row=4", "recipe=sell sell-lanes=4 form=ax", 1, 0, 1},
       {"uniform,n=23040,per_row=4", "recipe=sell sell-lanes=4 form=ax", 1, 0, 1}, /* 360 */
       {"uniform,n=23041,per_row=4", "recipe=sell sell-lanes=4 form=ax", 0, 0, 0},
       {"uniform,n=64192,per_row=8", "recipe=sell sell-lanes=4 form=ax", 0, 0, 0}, /* 1003, of 1056 places */

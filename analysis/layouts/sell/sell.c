@@ -757,10 +757,12 @@ static void build_batches(struct cb_region_builder *builder, const struct state 
   builder->region.blocks_per_sm = batch <= SMALL_BATCH && !is_wide && !state->cut ? 8 : is_large || is_wide ? 5 : 6;
 }
 
-/* Thread blocks beside which those of many launches behind may wait. Where lanes are by slice, some have more to do
- * than others, and must not meet on a multiprocessor while others are idle: of 104 thread blocks (pubmed_cit) 2.75 for
- * 2.0 us, of 67 (lpi_gosh) 1.7 for 1.9. */
-enum { EARLY_BLOCKS = 120, EARLY_BLOCKS_VARIED = 68 };
+/* Thread blocks beside which those of many launches behind may wait: one on each multiprocessor. Of 129, fe_sphere
+ * takes 0.83 for 1.18 us, maxwell_homog4 1.30 for 1.33, two random columns in a row 1.95 for 1.77. Of more it depends:
+ * wang4 (204) 0.94 for 1.25, smallLQCD_A1 (192) 1.49 for 1.21. Where lanes are by slice, some have more to do than
+ * others, and must not meet on a multiprocessor while others are idle: of 104 thread blocks (pubmed_cit) 2.75 for 2.0
+ * us, of 67 (lpi_gosh) 1.7 for 1.9. */
+enum { EARLY_BLOCKS_VARIED = 68 };
 
 /* Where there is room for a few more thread blocks, those of the launch behind that find it are unevenly spread, and
  * random rows feel it: 625 of 792 (40000 rows of 16) take 7.4 us for 5.4, 782 of 1056 4.6 for 4.0. Where there is none
@@ -774,8 +776,8 @@ static int fills_the_gpu(const struct cb_region_builder *builder, const struct s
 }
 
 static enum cb_next choose_next(const struct cb_region_builder *builder, const struct state *state) {
-  const int64_t blocks = builder->region.blocks, few = state->varied ? EARLY_BLOCKS_VARIED : EARLY_BLOCKS;
-  if (blocks <= few || fills_the_gpu(builder, state)) return CB_NEXT_AT_ONCE;
+  const int64_t blocks = builder->region.blocks, one_each = builder->target->multiprocessors;
+  if (blocks <= (state->varied ? EARLY_BLOCKS_VARIED : one_each) || fills_the_gpu(builder, state)) return CB_NEXT_AT_ONCE;
   return blocks <= CB_LATE_BLOCKS ? CB_NEXT_BEHIND : CB_NEXT_AT_END;
 }
 
@@ -789,16 +791,16 @@ static int64_t family_batch(const struct cb_region_builder *builder, const struc
   return batch < LARGE_BATCH && !state->varied && state->lanes >= LANES / 2 ? batch : LARGE_BATCH;
 }
 
-/* One text for all lengths and ends of rows. Where rows may be in any order, or of any number of batches, and the
- * kernel behind may start at any time, asking for it takes bcsstk29 2.9 for 2.6 us, wang4 1.45 for 1.35, delaunay_n13
- * 1.2 for 0.9: only launches that end late have one text for all of that. Where lanes are by slice, 64 registers hold
- * the loads of eight steps. */
+/* One text for all lengths and ends of rows, and for large ones also for all orders, numbers of batches, and starts of
+ * the kernel behind. Short ones feel what asks for that: bcsstk29 takes 2.9 for 2.6 us, wang4 1.45 for 1.35,
+ * delaunay_n13 1.2 for 0.9. Where lanes are by slice, 64 registers hold the loads of eight steps. */
 static void build_family(struct cb_region_builder *builder, const struct state *state) {
   const int64_t batch = family_batch(builder, state);
   cb_region_family_structure(builder, "kBatch", batch, "family: steps whose loads are in flight together");
   if (builder->sum_type == CB_F64 && state->varied && batch > LARGE_BATCH) builder->region.family.blocks_per_sm = 4;
   cb_region_family_with(builder, "guarded");
-  if (builder->region.next == CB_NEXT_AT_END) {
+  if (!builder->region.next_is_structure) {
+    cb_region_family_size(builder, "next_start", builder->region.next);
     cb_region_family_with(builder, "more");
     cb_region_family_with(builder, "sorted");
     cb_region_family_sequence(builder, "row_of", 0, 1);
@@ -837,9 +839,12 @@ static void build_cut(struct cb_region_builder *builder, const struct state *sta
  * tuma2 0.75 for 0.83, road_USA-NY 3.2 for 3.4, of others most 2 to 8 % less, bcsstk29 2 % more. Where lanes are by
  * slice it makes no difference, or little (pubmed_cit 1.93 for 1.87); pairs of slots were not tried. */
 static void build_start(struct cb_region_builder *builder, const struct state *state) {
+  enum { SHORT = 8 }; /* thread blocks of a multiprocessor: all that it may hold */
+  const int is_short = builder->region.blocks <= SHORT * builder->target->multiprocessors;
   builder->region.late = CB_LATE_ALONE;
   builder->region.next = choose_next(builder, state);
-  builder->region.next_is_structure = 1;
+  builder->region.next_is_structure = is_short && builder->region.next != CB_NEXT_AT_END;
+  builder->region.may_start_next = 1;
   builder->region.loads_early = !state->varied && state->vector == 1;
 }
 
