@@ -776,8 +776,9 @@ static int fills_the_gpu(const struct cb_region_builder *builder, const struct s
 }
 
 static enum cb_next choose_next(const struct cb_region_builder *builder, const struct state *state) {
-  const int64_t blocks = builder->region.blocks, one_each = builder->target->multiprocessors;
-  if (blocks <= (state->varied ? EARLY_BLOCKS_VARIED : one_each) || fills_the_gpu(builder, state)) return CB_NEXT_AT_ONCE;
+  const int64_t blocks = builder->region.blocks;
+  const int64_t few = state->varied ? EARLY_BLOCKS_VARIED : builder->target->multiprocessors;
+  if (blocks <= few || fills_the_gpu(builder, state)) return CB_NEXT_AT_ONCE;
   return blocks <= CB_LATE_BLOCKS ? CB_NEXT_BEHIND : CB_NEXT_AT_END;
 }
 
