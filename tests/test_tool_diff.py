@@ -66,7 +66,7 @@ class Compare(Case):
         self.assertRegex(text, r"(?m)^      lanes +\d+  →  —$")
         self.assertRegex(text, r"(?m)^    kBlockRows +—  →  3$")
         self.assertRegex(text, r"(?m)^    values +double, \d+, \d+ B, stored  →  —$")
-        self.assertNotRegex(text, r"(?m)^registers$")  # there is no NVRTC here
+        self.assertNotIn("registers", text)  # there is no NVRTC here
         document = json.loads(self.check(1, "differ: ", "diff", "--json", a, b))
         self.assertEqual(document["same"], False)
         self.assertIn({"name": "blocks0/kBlockRows", "a": None, "b": "3"}, document["constants"])
