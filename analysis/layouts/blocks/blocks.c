@@ -180,30 +180,34 @@ static int fits_sorted(struct state *state, const struct cb_region_builder *buil
 }
 
 /* Half as many until few slots stay empty. An order permits more where half as many would need one, too: seven unknowns
- * 15^3, 8 lanes, take 9.2 us, and 21.3 by one; bcsstk32 by four 7.2 and 21.8. */
-static void halve_lanes(struct state *state, const struct cb_region_builder *builder) {
-  int fits = !pads_too_much(state, builder, count_steps(state));
-  while (state->lanes > 1 && !fits) {
+ * 15^3, 8 lanes, take 9.2 us, and 21.3 by one; bcsstk32 by four 7.2 and 21.8. Returns the steps, of block rows in
+ * order. */
+static int64_t halve_lanes(struct state *state, const struct cb_region_builder *builder) {
+  int64_t steps = count_steps(state);
+  while (state->lanes > 1 && pads_too_much(state, builder, steps)) {
     const int lanes = state->lanes;
     set_lanes(state, lanes / 2);
-    fits = !pads_too_much(state, builder, count_steps(state));
-    if (fits) return;
+    const int64_t of_half = count_steps(state);
+    if (!pads_too_much(state, builder, of_half)) return of_half;
     set_lanes(state, lanes);
-    if (fits_sorted(state, builder)) return;
+    if (fits_sorted(state, builder)) return steps;
     set_lanes(state, lanes / 2);
+    steps = of_half;
   }
+  return steps;
 }
 
 /* Lanes per block row: as many as it takes to give work to all threads, but two to four blocks for each lane, and more
- * when a lane's chain is long; fewer when too many slots of the last step would stay empty. */
-static void choose_lanes(struct state *state, const struct cb_region_builder *builder) {
+ * when a lane's chain is long; fewer when too many slots of the last step would stay empty. Returns the steps. */
+static int64_t choose_lanes(struct state *state, const struct cb_region_builder *builder) {
   const int asked = (int)builder->settings[BLOCKS_LANES];
   set_lanes(state, asked ? asked : cb_tile_row_lanes(state->block_rows, state->blocks, wanted_threads(state, builder)));
-  if (!asked) halve_lanes(state, builder);
+  return asked ? count_steps(state) : halve_lanes(state, builder);
 }
 
-/* Warps that share a block row of whole blocks: as many as give each multiprocessor 32, but four blocks to each. */
-static void choose_shares(struct state *state, const struct cb_region_builder *builder) {
+/* Warps that share a block row of whole blocks: as many as give each multiprocessor 32, but four blocks to each.
+ * Returns the steps. */
+static int64_t choose_shares(struct state *state, const struct cb_region_builder *builder) {
   enum { WARPS_THERE = 32, LEAST = 4 };
   const int64_t mean = state->blocks / state->block_rows;
   const int64_t warps = WARPS_THERE * (int64_t)builder->target->multiprocessors;
@@ -211,24 +215,31 @@ static void choose_shares(struct state *state, const struct cb_region_builder *b
   while (state->shares < WARPS && state->block_rows * state->shares < warps && mean >= 2 * LEAST * state->shares)
     state->shares *= 2;
   set_lanes(state, LANES); /* of a step that one block fills */
+  return count_steps(state);
+}
+
+/* Whether an order could save a tenth of the slots: however it is, they are no fewer than the blocks. */
+static int may_save_a_tenth(const struct state *state, int64_t steps) {
+  return state->blocks * 10 <= steps * step_slots(state) * 9;
 }
 
 /* Most blocks first within a window, if that must be; all over LONGEST alike. Sorting must save a tenth of the slots,
  * or be what makes them few enough; in L2 the order's load weighs more, and so does a launch that another region could
- * share. Returns the steps. */
-static int64_t choose_order(struct state *state, const struct cb_region_builder *builder) {
-  const int64_t steps = count_steps(state);
+ * share. `steps` are those of block rows in order; returns those of what is chosen. */
+static int64_t choose_order(struct state *state, const struct cb_region_builder *builder, int64_t steps) {
   const int too_much = pads_too_much(state, builder, steps);
-  const int is_worth_it = too_much || (!builder->may_be_joined && !fits_l2(state, builder));
-  if (state->equal || is_whole(state) || !is_worth_it) return steps;
+  const int may_gain = !builder->may_be_joined && !fits_l2(state, builder) && may_save_a_tenth(state, steps);
+  if (state->equal || is_whole(state) || !(too_much || may_gain)) return steps;
   struct cb_arena trial = {0};
   state->order = cb_sorted_rows(&trial, state->block_rows, state->local_rows, CB_WINDOW, LONGEST, blocks_of, state);
-  if (!too_much && state->order && count_steps(state) * 10 > steps * 9) {
+  const int64_t sorted_steps = count_steps(state);
+  if (!too_much && sorted_steps * 10 > steps * 9) {
     state->order = NULL;
     cb_arena_release(&trial);
+    return steps;
   }
   cb_arena_join(&state->arena, &trial);
-  return count_steps(state);
+  return sorted_steps;
 }
 
 static enum cb_status check_slices(const struct state *state, const struct cb_region_builder *builder,
@@ -263,8 +274,9 @@ static enum cb_status make_slices(struct state *state, const struct cb_region_bu
   if (!cb_blocks_are_full(&census, state->size, builder->settings[BLOCKS_FILL]))
     return cb_blocks_refuse(builder->settings, diag);
   state->equal = cb_larger(cb_equal_length(state->block_rows, blocks_of, state), 0);
-  (cb_blocks_may_be_whole(state->size, builder) ? choose_shares : choose_lanes)(state, builder);
-  state->steps = choose_order(state, builder);
+  const int may_be_whole = cb_blocks_may_be_whole(state->size, builder);
+  const int64_t steps = (may_be_whole ? choose_shares : choose_lanes)(state, builder);
+  state->steps = choose_order(state, builder, steps);
   state->first_step = cb_first_steps(&state->arena, state->slices, steps_of_slice, state, &state->longest);
   if (!state->first_step || !set_first_slots(state))
     return cb_fail_memory(diag, "slices", (uint64_t)state->slices * 8);
