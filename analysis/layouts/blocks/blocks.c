@@ -225,21 +225,18 @@ static int may_save_a_tenth(const struct state *state, int64_t steps) {
 
 /* Most blocks first within a window, if that must be; all over LONGEST alike. Sorting must save a tenth of the slots,
  * or be what makes them few enough; in L2 the order's load weighs more, and so does a launch that another region could
- * share. `steps` are those of block rows in order; returns those of what is chosen. */
-static int64_t choose_order(struct state *state, const struct cb_region_builder *builder, int64_t steps) {
+ * share. `steps` are those of block rows in order. */
+static void choose_order(struct state *state, const struct cb_region_builder *builder, int64_t steps) {
   const int too_much = pads_too_much(state, builder, steps);
   const int may_gain = !builder->may_be_joined && !fits_l2(state, builder) && may_save_a_tenth(state, steps);
-  if (state->equal || is_whole(state) || !(too_much || may_gain)) return steps;
+  if (state->equal || is_whole(state) || !(too_much || may_gain)) return;
   struct cb_arena trial = {0};
   state->order = cb_sorted_rows(&trial, state->block_rows, state->local_rows, CB_WINDOW, LONGEST, blocks_of, state);
-  const int64_t sorted_steps = count_steps(state);
-  if (!too_much && sorted_steps * 10 > steps * 9) {
+  if (!too_much && state->order && count_steps(state) * 10 > steps * 9) {
     state->order = NULL;
     cb_arena_release(&trial);
-    return steps;
   }
   cb_arena_join(&state->arena, &trial);
-  return sorted_steps;
 }
 
 static enum cb_status check_slices(const struct state *state, const struct cb_region_builder *builder,
@@ -276,10 +273,11 @@ static enum cb_status make_slices(struct state *state, const struct cb_region_bu
   state->equal = cb_larger(cb_equal_length(state->block_rows, blocks_of, state), 0);
   const int may_be_whole = cb_blocks_may_be_whole(state->size, builder);
   const int64_t steps = (may_be_whole ? choose_shares : choose_lanes)(state, builder);
-  state->steps = choose_order(state, builder, steps);
+  choose_order(state, builder, steps);
   state->first_step = cb_first_steps(&state->arena, state->slices, steps_of_slice, state, &state->longest);
   if (!state->first_step || !set_first_slots(state))
     return cb_fail_memory(diag, "slices", (uint64_t)state->slices * 8);
+  state->steps = state->first_step[state->slices];
   return check_slices(state, builder, diag);
 }
 
