@@ -3,6 +3,7 @@
  * so that one check alone can see it, and must be refused; the image without a change is taken. */
 #include "tests/support.h"
 
+#include "codegen/family.h"
 #include "runtime/operator/image.h"
 
 enum { MOST = 8 };
@@ -194,8 +195,100 @@ static void lists_of_values_must_fit(void **state) {
   close_bed(&bed);
 }
 
+static struct cb_image image_of(const struct product *product, enum cb_tier tier) {
+  struct cb_diag diag = {0};
+  char symbol[32];
+  const struct cb_hash pattern = {1, 2};
+  snprintf(symbol, sizeof symbol, "cbgen_%016llx", (unsigned long long)cb_blob_id(product->plan, pattern).high);
+  const struct cb_label label = {symbol, tier == CB_TIER_FAMILY ? CB_FAMILY_SYMBOL : symbol, pattern};
+  const struct cb_image_parts parts = {
+      .plan = product->plan, .label = &label, .blob = &product->blob, .tier = tier, .cubin = ""};
+  struct cb_image image;
+  assert_ok(cb_image_from_plan(&image, &parts, &diag));
+  return image;
+}
+
+/* The number of an array among the stored ones of all regions; -1: it follows a rule. */
+static int number_of(const struct cb_plan *plan, const struct cb_array *array) {
+  int number = 0;
+  for (int r = 0; r < plan->regions_count; r++)
+    for (int a = 0; a < plan->regions[r].arrays_count; a++) {
+      if (&plan->regions[r].arrays[a] == array) return array->storage == CB_STORED ? number : -1;
+      number += plan->regions[r].arrays[a].storage == CB_STORED;
+    }
+  return -1; /* a sequence that the family alone has */
+}
+
+/* How many arrays of the family's image follow a rule; `met` counts groups where one does and stands before a stored
+ * one. */
+static int check_family_pointers(const struct product *product, const struct cb_image *image, int *met) {
+  const struct cb_plan *plan = product->plan;
+  int without = 0;
+  assert_int_equal(image->groups_count, plan->regions_count);
+  for (int r = 0; r < plan->regions_count; r++) {
+    const struct cb_array *arrays[CB_FAMILY_ARRAYS];
+    const struct cb_image_group *group = &image->groups[r];
+    int before = 0, is_between = 0;
+    assert_int_equal(group->pointers, cb_family_arrays(&plan->regions[r], arrays));
+    for (int a = 0; a < group->pointers; a++) {
+      const int number = number_of(plan, arrays[a]);
+      assert_int_equal(image->pointers[group->first_pointer + a], number);
+      before += number < 0;
+      is_between |= before && number >= 0;
+    }
+    without += before;
+    *met += is_between;
+  }
+  return without;
+}
+
+static void assert_same_launches(const struct cb_image *one, const struct cb_image *other) {
+  assert_int_equal(one->launches_count, other->launches_count);
+  for (int i = 0; i < one->launches_count; i++) {
+    assert_string_equal(one->launches[i].kernel, other->launches[i].kernel);
+    assert_int_equal(one->launches[i].blocks, other->launches[i].blocks);
+    assert_int_equal(one->launches[i].first_group, other->launches[i].first_group);
+    assert_int_equal(one->launches[i].groups, other->launches[i].groups);
+  }
+  assert_int_equal(one->groups_count, other->groups_count);
+  assert_memory_equal(one->groups, other->groups, (size_t)one->groups_count * sizeof *one->groups);
+  assert_int_equal(one->pointers_count, other->pointers_count);
+  assert_memory_equal(one->pointers, other->pointers, (size_t)one->pointers_count * sizeof *one->pointers);
+}
+
+/* A family's kernel gets every array, NULL for those that follow a rule; the image that its specialised kernels take
+ * over with is the one that they would have had from the beginning. */
+static void both_tiers_get_the_arrays_of_the_plan(void **state) {
+  (void)state;
+  const char *const cases[][2] = {
+      {"band,n=2000,half=2", "recipe=sell"},
+      {"uniform,n=500,cols=700,per_row=6", "recipe=sell sell-lanes=1"},
+      {"band,n=600,half=2", "recipe=merge"},
+      {"stencil5,n=30", "recipe=dia"},
+      {"fe3,n=5", "recipe=blocks"},
+      {"long_row,rows=200,cols=4000,per_row=5,long_rows=3,long_length=3901", "recipe=sell-long long-row=99 fuse=off"},
+  };
+  int without = 0, met = 0;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct cb_diag diag = {0};
+    struct product product = product_of(cases[i][0], cases[i][1]);
+    struct cb_image family = image_of(&product, CB_TIER_FAMILY), special = image_of(&product, CB_TIER_SPECIALISED), taken;
+    without += check_family_pointers(&product, &family, &met);
+    assert_ok(cb_image_specialise(&taken, &family, &diag));
+    assert_same_launches(&taken, &special);
+    cb_image_release(&taken);
+    assert_ok(cb_image_become_special(&family, &diag));
+    assert_same_launches(&family, &special);
+    cb_image_release(&family);
+    cb_image_release(&special);
+    product_release(&product);
+  }
+  if (!without || !met) fail_msg("%d arrays follow a rule, %d before a stored one: choose other matrices", without, met);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(both_tiers_get_the_arrays_of_the_plan),
       cmocka_unit_test(every_number_of_the_lists_must_fit),
       cmocka_unit_test(parts_of_the_map_must_be_sound),
       cmocka_unit_test(lists_of_values_must_fit),
