@@ -287,7 +287,7 @@ static void the_device_looks_an_index_up(void **state) {
   add_piece(file, text, "CBGEN_DEVICE int load_index(", "\n}\n");
   fputs(lookup_after, file);
   assert_int_equal(fclose(file), 0);
-  snprintf(command, sizeof command, "'%s' -std=c++17 '%s' -o '%s' && '%s'", getenv("CXX") ? getenv("CXX") : "c++",
+  snprintf(command, sizeof command, "%s -std=c++17 '%s' -o '%s' && '%s'", getenv("CXX") ? getenv("CXX") : "c++",
            place("lookup.cpp"), place("lookup"), place("lookup"));
   assert_int_equal(system(command), 0);
   free(text);

@@ -20,6 +20,7 @@ static void see_tile(const struct product *product, int64_t tile, struct picture
   const int guarded = has(product, "i < steps");
   const int64_t slots = guarded ? element(product, "first_step", tile + 1) * LANES - first : WARPS * chunk;
   int64_t open[8192], opened = 0; /* slots whose row has not ended yet */
+  int64_t last = -1;              /* of those whose row has */
   for (int64_t warp = 0; warp < WARPS; warp++) {
     int64_t ended = 0, number = tile * WARPS + warp;
     for (int64_t lane = 0; lane < LANES; lane++) {
@@ -36,12 +37,15 @@ static void see_tile(const struct product *product, int64_t tile, struct picture
         for (int64_t k = 0; k < opened; k++)
           see_value(picture, row, base + element(product, "column_offset", open[k]), value_at(product, open[k]));
         picture->commits[row]++;
+        if (opened) last = open[opened - 1];
         opened = 0;
         ended++;
       }
     }
     assert_int_equal(ended, element(product, "row_count", number));
   }
+  for (int64_t k = 0; k < opened; k++) /* what pads the tile repeats its last column */
+    assert_int_equal(element(product, "column_offset", open[k]), element(product, "column_offset", last));
 }
 
 static void see_long(const struct product *product, int64_t block, struct picture *picture) {

@@ -281,6 +281,8 @@ static void scattered_rows_are_cut(void **state) {
   expect_fact("rmat,scale=12,edge_factor=16", "vectors=8 copy-x=off", 1, "cut", "none"); /* Y is not laid out */
   expect_fact("rmat,scale=12,edge_factor=16", "vectors=8 form=add", 1, "cut", "none");
   expect_fact("uniform,n=4096,per_row=20", "vectors=8", 1, "cut", "none"); /* equal lengths */
+  expect_fact("powerlaw,rows=4096,max=64,min=8", "vectors=8", 1, "lanes", "varied");
+  expect_fact("powerlaw,rows=4096,max=64,min=8", "vectors=8", 1, "cut", "none"); /* no row is longer than a segment */
 }
 
 /* What takes long begins at once. */
