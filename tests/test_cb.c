@@ -157,6 +157,28 @@ static void aggregation_asks_th0(void **state) {
   }
 }
 
+/* A block of 16 x 16 without its first entries, 255 or 254 left of 256: what is absent has no part in the product. */
+static void a_dense_block_with_a_hole_is_not_full(void **state) {
+  (void)state;
+  for (int missing = 0; missing < 3; missing++) {
+    struct cb_diag diag = {0};
+    struct cb_coo coo = {.rows = 16, .cols = 16};
+    struct cb_csr csr = {0};
+    coo.row_idx = cb_alloc(256, 4);
+    coo.col_idx = cb_alloc(256, 4);
+    for (int k = missing; k < 256; k++) {
+      coo.row_idx[coo.count] = k / 16;
+      coo.col_idx[coo.count++] = k % 16;
+    }
+    assert_ok(cb_csr_from_coo(&csr, &coo, &diag));
+    struct product product = product_of_matrix(csr, "");
+    assert_int_equal(count_fact(&product, "dense"), 1);
+    assert_int_equal(has(&product, "every Dense sub-block of this matrix is full"), !missing);
+    assert_int_equal(has(&product, "the presence bits decide"), missing > 0);
+    product_release(&product);
+  }
+}
+
 /* Alg. 2 gives no thread block more than 8 runs, and no two loads differ by more than the largest run. */
 static void heap_balances(void **state) {
   (void)state;
@@ -528,6 +550,7 @@ int main(void) {
       cmocka_unit_test(coo_is_for_uneven_rows),
       cmocka_unit_test(equal_runs_have_no_pointers),
       cmocka_unit_test(aggregation_asks_th0),
+      cmocka_unit_test(a_dense_block_with_a_hole_is_not_full),
       cmocka_unit_test(heap_balances),
       cmocka_unit_test(panels_are_shared_only_when_planned),
       cmocka_unit_test(counts_ranges_and_lists_are_constants),

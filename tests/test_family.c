@@ -353,6 +353,8 @@ static void the_next_kernel_starts_as_a_family_says(void **state) {
        *behind = family_of("uniform,n=9000,per_row=4", "recipe=sell sell-lanes=4"),
        *large = family_of("uniform,n=30000,per_row=4", "recipe=sell sell-lanes=4"),
        *varied = family_of("staircase,n=90", "recipe=sell sell-vary=on"),
+       *alone = family_of("arrow,n=600,width=1", "recipe=dia fuse=off sell-lanes=1"),
+       *beside = family_of("arrow,n=600,width=1", "recipe=dia fuse=on sell-lanes=1"),
        *merge = family_of("uniform,n=700,per_row=4", "recipe=merge merge-items=3"),
        *cut = family_of("long_row,rows=900,cols=9000,long_length=8000", "recipe=merge");
   const char *const wait = "  wait_behind(row", *const values = "  load_values(arrays, slots, 0, ";
@@ -372,6 +374,8 @@ static void the_next_kernel_starts_as_a_family_says(void **state) {
   assert_null(strstr(large, "load_early"));
   assert_null(strstr(varied, "slots = opaque("));
   assert_null(strstr(varied, "load_early"));
+  assert_non_null(strstr(alone, "load_early"));
+  assert_null(strstr(beside, "load_early")); /* the launch waits, before all of its regions */
   assert_non_null(strstr(merge, "  if (merge0_sizes.next_start == 2) start_next();\n"));
   assert_non_null(strstr(merge, "  if (arrays.sizes->next_start == 1) start_next();\n"));
   assert_null(strstr(cut, "next_start == 2")); /* beside long rows nothing does */
@@ -379,6 +383,8 @@ static void the_next_kernel_starts_as_a_family_says(void **state) {
   free(behind);
   free(large);
   free(varied);
+  free(alone);
+  free(beside);
   free(merge);
   free(cut);
 }

@@ -54,6 +54,7 @@ static void what_is_no_matrix_is_refused(void **state) {
                  {1, 10, 4, CB_ERR_UNSUPPORTED}, /* out of order */
                  {1, 9, COLS, CB_ERR_UNSUPPORTED},
                  {1, 0, -1, CB_ERR_UNSUPPORTED},
+                 {1, 11, COLS, CB_ERR_UNSUPPORTED}, /* alone in its row */
                  {1, 11, INT32_MAX, CB_ERR_UNSUPPORTED},
                  {0, 0, 1, CB_ERR_UNSUPPORTED},
                  {0, ROWS, NONZEROS - 1, CB_ERR_UNSUPPORTED},

@@ -27,6 +27,8 @@ import sys
 import threading
 import time
 
+from operand import what_splits
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 EMBEDDED = ("templates/", "runtime/verify/emulation/")
@@ -156,15 +158,24 @@ def is_in_literal(mutation):
     return before.count('"') % 2 == 1
 
 
+def is_expression(mutation):
+    """Whether the text is put into parentheses as C."""
+    return (mutation.path.endswith((".c", ".h")) and not mutation.path.startswith(EMBEDDED)
+            and not mutation.old[-1].rstrip().endswith((";", "}")) and not is_in_literal(mutation))
+
+
 def check_places(mutations):
-    """Ends the program when a mutation does not name exactly one place."""
+    """Ends the program when a mutation does not name exactly one place, or one that is no operand."""
     problems = []
     for mutation in mutations:
-        place = place_of(read(os.path.join(ROOT, mutation.path)), mutation)
+        text, old = read(os.path.join(ROOT, mutation.path)), "\n".join(mutation.old)
+        place = place_of(text, mutation)
         if isinstance(place, str):
             problems.append(f"{mutation}: {place}")
         elif mutation.old == mutation.new:
             problems.append(f"{mutation}: changes nothing")
+        elif is_expression(mutation) and what_splits(text, place, old):
+            problems.append(f"{mutation}: '{what_splits(text, place, old)}' beside '{old}' takes a part of it")
     if problems:
         sys.exit("\n".join(problems))
 
