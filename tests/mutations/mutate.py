@@ -321,7 +321,7 @@ def targets_of(tests):
     names -= in_petsc
     programs = {name for name in names if os.path.exists(os.path.join(ROOT, "tests", f"{name}.c"))}
     in_python = {name for name in names if name.startswith("test_python")}
-    targets = programs | ({"cbgen_tool", "cache_put", "fake_cusparse"} if names - programs - in_python else set())
+    targets = programs | ({"cbgen_tool", "cache_put", "fake_cusparse", "choice"} if names - programs - in_python else set())
     targets |= {"cbgen", "cbgen_python_calls", "fake_cuda"} if in_python else set()
     return sorted(targets | ({"cbgen_petsc", "petsc_check", "fake_cuda"} if in_petsc and petsc_is_there() else set()))
 
