@@ -181,6 +181,7 @@ static void slices_lie_a_stride_apart_where_that_pays(void **state) {
   expect_fact("road,n=2048", "pattern-slices=4 pattern-stride=1", "stride", "none");
   expect_fact("road,n=500", "pattern-slices=4", "stride", "none"); /* a band would be half of the grid */
   expect_fact("fe3,n=40", "", "stride", "none");                  /* there are nine times as many values */
+  expect_fact("stencil7,n=66", "pattern-slices=1", "stride", "none"); /* 136 would spare less than a tenth */
   struct product strided = patterns_of("road,n=2048", "pattern-slices=4");
   assert_int_equal(region_of(&strided)->block_rows, 0);
   product_release(&strided);
