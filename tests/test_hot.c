@@ -508,6 +508,15 @@ static void products_of_all_shapes(void **state) {
   verify_gathered(&gathered);
 }
 
+static int64_t most_steps(struct product *product, const char *array) {
+  int64_t most = 0;
+  for (int64_t slice = 0; slice < array_of(product, array)->count / 32; slice++) {
+    const int64_t steps = most_of_lanes(product, array, slice);
+    most = steps > most ? steps : most;
+  }
+  return most;
+}
+
 /* What the layout is for: graphs with long rows, which are cut. */
 static void products_of_graphs(void **state) {
   (void)state;
@@ -520,8 +529,17 @@ static void products_of_graphs(void **state) {
   for (size_t m = 0; m < sizeof matrices / sizeof *matrices; m++)
     for (size_t set = 0; set < sizeof settings / sizeof *settings; set++)
       gather_next(&gathered, matrices[m], settings[set]);
-  struct product *product = gather(&gathered, "rmat,scale=10,edge_factor=30", "recipe=hot form=axpby hot-columns=500");
+  static const char fewer_cold[] = "recipe=hot form=axpby hot-columns=500";
+  struct product *product = gather(&gathered, "rmat,scale=10,edge_factor=30", fewer_cold);
   assert_int_equal(constant(product, "kColdBatch", -1), 2);
+  /* Lanes of a small GPU have more steps: cold ones are loaded several times. */
+  struct cb_target small = product->target;
+  small.multiprocessors = 2;
+  product = gather(&gathered, "rmat,scale=10,edge_factor=30", fewer_cold);
+  product_release(product);
+  *product = product_on_target(matrix_of("rmat,scale=10,edge_factor=30"), fewer_cold, &small);
+  assert_int_equal(constant(product, "kColdBatch", -1), 2);
+  assert_true(most_steps(product, "lane_cold") > 2);
   int with_segments = 0;
   for (int i = 0; i < gathered.count; i++) with_segments += strcmp(fact(&gathered.products[i], "met"), "none") != 0;
   assert_true(with_segments >= 6);
