@@ -212,6 +212,8 @@ static void threads_share_vectors_of_any_rows(void **state) {
       {"random,rows=70,cols=300,density=0.3", "recipe=sell sell-cut=on"},
       {"long_row,rows=90,cols=4000,per_row=4,long_rows=2,long_length=2000",
        "recipe=merge merge-piece=512 vector-threads=4"},
+      {"long_row,rows=2000,cols=6000,per_row=6,long_rows=1,long_length=5800",
+       "recipe=hot hot-share=1 hot-columns=300 hot-threads=256"}, /* segments that are carried */
       {"powerlaw,rows=300,max=250,min=0", "recipe=merge type=c128"},
       {"hypersparse,rows=900,cols=900,keep=0.3,per_row=3", "recipe=merge vector-threads=4"},
   };
