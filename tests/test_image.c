@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Images from outside: every number of the lists of a saved operator must fit the others. Each case changes one number
- * so that one check alone can see it, and must be refused; the image without a change is taken. */
+ * so that one check alone can see it, and must be refused; the image without a change is taken. And images of both
+ * tiers: which arrays their kernels get. */
 #include "tests/recipes.h"
 #include "tests/support.h"
 

@@ -158,10 +158,14 @@ def is_in_literal(mutation):
     return before.count('"') % 2 == 1
 
 
+def is_statement(text):
+    return text.rstrip().endswith((";", "}"))
+
+
 def is_expression(mutation):
     """Whether the text is put into parentheses as C."""
     return (mutation.path.endswith((".c", ".h")) and not mutation.path.startswith(EMBEDDED)
-            and not mutation.old[-1].rstrip().endswith((";", "}")) and not is_in_literal(mutation))
+            and not is_statement("\n".join(mutation.old)) and not is_in_literal(mutation))
 
 
 def check_places(mutations):
@@ -174,8 +178,8 @@ def check_places(mutations):
             problems.append(f"{mutation}: {place}")
         elif mutation.old == mutation.new:
             problems.append(f"{mutation}: changes nothing")
-        elif is_expression(mutation) and what_splits(text, place, old):
-            problems.append(f"{mutation}: '{what_splits(text, place, old)}' beside '{old}' takes a part of it")
+        elif is_expression(mutation) and (beside := what_splits(text, place, old)):
+            problems.append(f"{mutation}: '{beside}' beside '{old}' takes a part of it")
     if problems:
         sys.exit("\n".join(problems))
 
@@ -200,7 +204,7 @@ def switched(mutations):
         return switched_in_python(mutations)
     old = "\n".join(mutations[0].old)
     cases = [(mutation.number, "\n".join(mutation.new)) for mutation in mutations]
-    if old.rstrip().endswith((";", "}")):
+    if is_statement(old):
         chosen = " else ".join(f"if (cb_mutant == {n}) {{ {new} }}" for n, new in cases)
         return f"{{ {chosen} else {{ {old} }} }}"
     return "(" + "".join(f"cb_mutant == {n} ? ({new}) : " for n, new in cases) + f"({old}))"
